@@ -5,6 +5,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/base/log_terminal.hpp"
+#include "trireme/base/path.hpp"
 #include "trireme/base/utf8.hpp"
 #include "trireme/runtime/identity.hpp"
 #include "trireme/store/object_store.hpp"
@@ -188,6 +189,10 @@ ExitCode guarded(const std::function<ExitCode()>& body, Voice voice) {
                        error.code() == ExitCode::checkpoint;
     complain(error.what(), alike ? voice : Voice::speaks);
     return error.code();
+  } catch (const std::filesystem::filesystem_error& error) {
+    const auto failure = base::failure_of(error);
+    complain(failure.text, voice);
+    return failure.code;
   } catch (const std::bad_alloc&) {
     complain("out of memory (this rank asked for more than the machine gives); see trireme plan");
     return ExitCode::topology;

@@ -2,6 +2,7 @@
 #include "trireme/config/config.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/base/path.hpp"
 #include "trireme/base/text.hpp"
 
 #include <algorithm>
@@ -149,7 +150,7 @@ std::filesystem::path run_directory(const Config& config) {
 std::string run_label(const Config& config) {
   if (config.given("run.name")) return config.options().run.name;
   // A folder may be given with a slash at its end.
-  const auto inside = std::filesystem::absolute(run_directory(config) / ".").lexically_normal();
+  const auto inside = base::absolute(run_directory(config) / ".").lexically_normal();
   return inside.parent_path().filename().string();
 }
 

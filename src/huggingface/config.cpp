@@ -5,6 +5,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/json_text.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/base/path.hpp"
 #include "trireme/model/model_check.hpp"
 
 #include "rope_fields.hpp"
@@ -241,7 +242,7 @@ base::Result<ModelConfig> read_config(const std::filesystem::path& folder) {
 base::Result<ModelConfig> configured_model(const config::Config& config, std::int64_t vocabulary) {
   const auto& folder = config.options().model.from;
   if (folder.empty()) return model::from_config(config, std::nullopt, vocabulary);
-  if (!std::filesystem::exists(std::filesystem::path(folder) / "config.json")) {
+  if (!base::exists(std::filesystem::path(folder) / "config.json")) {
     return base::usage_failure(
         base::format("{}: there is no '{}/config.json' (it says what the model is); name a "
                      "Hugging Face folder",

@@ -5,6 +5,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/base/path.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/checkpoint/save.hpp"
 #include "trireme/checkpoint/state_names.hpp"
@@ -126,17 +127,17 @@ runtime::RunLock open_run(const fs::path& run, const std::string& job) {
 void keep_files(const fs::path& folder, const model::ModelConfig& model, const fs::path& run) {
   keep_model(model, run);
   keep_companions(folder, run);
-  if (fs::exists(folder / "tokenizer.json")) keep_tokenizer(folder / "tokenizer.json", run);
+  if (base::exists(folder / "tokenizer.json")) keep_tokenizer(folder / "tokenizer.json", run);
 }
 
 base::Json state_of(const fs::path& folder, const model::ModelConfig& config, const fs::path& run) {
   base::Json state;
   state["data"] = {{"next_sample", 0}, {"fingerprint", base::format("{:016x}", 0)}};
   state["optimizer"] = checkpoint::fresh_optimizer;
-  state["imported_from"] = fs::absolute(folder).lexically_normal().string();
+  state["imported_from"] = base::absolute(folder).lexically_normal().string();
   state["model"] = config_json(config);
   state["tokenizer"] =
-      schema::recorded(fs::absolute(run / "tokenizer.json").lexically_normal().native());
+      schema::recorded(base::absolute(run / "tokenizer.json").lexically_normal().native());
   return state;
 }
 

@@ -7,6 +7,7 @@
 #include "trireme/base/json.hpp"
 #include "trireme/base/json_text.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/base/path.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/huggingface/config.hpp"
 #include "trireme/huggingface/weights.hpp"
@@ -63,7 +64,7 @@ base::Json object_in(const fs::path& path) {
 
 fs::path run_of(const fs::path& weights) {
   if (!is_file(weights / "manifest.json")) return weights;
-  auto step = fs::absolute(weights).lexically_normal();
+  auto step = base::absolute(weights).lexically_normal();
   if (!step.has_filename()) step = step.parent_path();
   const auto run = step.parent_path().parent_path();
   return checkpoint::checkpoints_of_run(run) == step.parent_path() ? run : weights;

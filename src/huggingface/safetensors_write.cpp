@@ -3,6 +3,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/base/json_text.hpp"
+#include "trireme/base/path.hpp"
 #include "trireme/base/random_id.hpp"
 #include "trireme/checkpoint/file_system.hpp"
 #include "trireme/checkpoint/output_file.hpp"
@@ -110,7 +111,7 @@ void write_file(const fs::path& path, Outputs tensors, const SafetensorsWriteOpt
     fs::remove(temporary, ignored);
     throw;
   }
-  checkpoint::sync_folder(files, fs::absolute(path).parent_path());
+  checkpoint::sync_folder(files, base::absolute(path).parent_path());
 }
 
 std::vector<Outputs> cut_into_shards(const std::vector<SafetensorsOutput>& tensors,

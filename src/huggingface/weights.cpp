@@ -4,6 +4,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/base/path.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/checkpoint/load.hpp"
 #include "trireme/checkpoint/state_names.hpp"
@@ -90,7 +91,7 @@ void read_wanted(const fs::path& path, const model::ModelConfig& model,
 }  // namespace
 
 bool is_model_folder(const fs::path& path) {
-  return fs::exists(path / "config.json");
+  return base::exists(path / "config.json");
 }
 
 void load_parameters(const fs::path& path, engine::Engine& engine, comm::ProcessGroup& world,

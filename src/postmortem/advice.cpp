@@ -2,6 +2,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/exit_code.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/path.hpp"
 #include "trireme/base/shell_word.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/postmortem/postmortem.hpp"
@@ -114,9 +115,10 @@ std::size_t count_of_checkpoints(const Postmortem& postmortem) {
 
 std::string where_it_goes_on(const Postmortem& postmortem) {
   if (postmortem.newest_checkpoint) {
-    return base::format("starting again goes on after step {}: trireme train --resume {}",
-                        *postmortem.newest_checkpoint,
-                        base::shell_word(fs::absolute(postmortem.run).lexically_normal().string()));
+    return base::format(
+        "starting again goes on after step {}: trireme train --resume {}",
+        *postmortem.newest_checkpoint,
+        base::shell_word(base::absolute(postmortem.run).lexically_normal().string()));
   }
   if (count_of_checkpoints(postmortem) > 0) {
     return "no checkpoint is usable (see the notes): restore one from a copy; what is bad in them "

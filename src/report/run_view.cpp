@@ -2,6 +2,7 @@
 #include "trireme/report/run_view.hpp"
 
 #include "trireme/base/file.hpp"
+#include "trireme/base/path.hpp"
 #include "trireme/runtime/run_lock.hpp"
 
 #include <algorithm>
@@ -63,7 +64,7 @@ base::Result<RunView> read_run(const fs::path& path) {
 }  // namespace
 
 std::string folder_name(const fs::path& path) {
-  return (fs::absolute(path) / ".").lexically_normal().parent_path().filename().string();
+  return (base::absolute(path) / ".").lexically_normal().parent_path().filename().string();
 }
 
 std::vector<config::RecordedValue> values_of(const fs::path& run) {

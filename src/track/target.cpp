@@ -2,6 +2,7 @@
 #include "trireme/track/target.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/base/path.hpp"
 #include "trireme/base/suggest.hpp"
 #include "trireme/base/text.hpp"
 
@@ -66,7 +67,7 @@ base::Result<Target> parse_target(std::string_view text) {
     return base::usage_failure(base::format("'{}' says not where to; write {}={}",
                                             base::printable(text), found->name, found->place));
   }
-  if (!found->is_url) return Target{found->kind, std::filesystem::absolute(place).string()};
+  if (!found->is_url) return Target{found->kind, base::absolute(place).string()};
   if (!is_http_url(place)) {
     return base::usage_failure(
         base::format("'{}' is no URL; write {}=http://HOST:PORT, or https://",

@@ -82,6 +82,14 @@ class RulesTest(unittest.TestCase):
         self.passes("src/a/b.cpp", "// .dump() throws\nauto text = base::json_text(json);\n")
         self.passes("tests/a/b.cpp", "CHECK(json.dump() == text);\n")
 
+    def test_questions_about_names_do_not_throw(self):
+        for code in ("if (fs::exists(path)) return;", "fs::absolute(run / f(a, b)).string();",
+                     "std::filesystem::is_directory(\n    path);"):
+            self.finds("error_code", "src/a/b.cpp", code + "\n")
+        for code in ("fs::exists(path / name(a), error);", "base::exists(path);",
+                     "fs::exists(fs::symlink_status(link, error));", "// fs::exists(path)"):
+            self.passes("src/a/b.cpp", code + "\n")
+
     def test_the_environment_is_the_entry_points(self):
         self.finds("getenv", "src/a/b.cpp", 'auto x = std::getenv("X");\n')
         self.passes("src/a/b.cpp", "// no getenv here\nspank_getenv(spank);\n")

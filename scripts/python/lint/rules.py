@@ -22,6 +22,7 @@ CASE_OF_ENUM = re.compile(r"^\s*case\s+(\w+::)*[A-Z]\w*::\w+\s*:")
 SWITCH = re.compile(r"\bswitch\s*\(")
 DEFAULT = re.compile(r"^\s*default\s*:")
 DUMP = re.compile(r"\.dump\s*\(")
+THROWING_QUESTION = re.compile(r"\b(?:fs|filesystem)::(exists|is_directory|absolute)\s*\(")
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
 MOST_DECISIONS = 35
@@ -51,6 +52,7 @@ MACROS_ALLOWED = {
 
 
 JSON_WRITER = "src/base/json.cpp"
+QUESTIONS_ALLOWED = {"src/checkpoint/save/commit.cpp": "asks a status that it has"}
 
 
 def is_product(path):
@@ -118,6 +120,35 @@ def json_writers(path, lines):
     for number, line in enumerate(lines, start=1):
         if DUMP.search(code_of(line)):
             yield number, "'.dump(' throws at bytes that are not UTF-8; write base::json_text()"
+
+
+def throwing_questions(path, lines):
+    """Names of users may be too long, lie behind a closed folder, or belong to a working folder that
+    is gone: without an error_code the library throws then, which ends as a defect."""
+    if not is_product(path) or not is_cpp(path) or str(path) in QUESTIONS_ALLOWED:
+        return
+    text = "\n".join(code_of(line) for line in lines)
+    for match in THROWING_QUESTION.finditer(text):
+        arguments = arguments_at(text, match.end())
+        if len(arguments) < 2 and "status(" not in arguments[0]:
+            number = text.count("\n", 0, match.start()) + 1
+            yield number, (f"'{match[1]}(' without an error_code throws at names that cannot be "
+                           f"used; write base::{match[1]}()")
+
+
+def arguments_at(text, begin):
+    """Of a call whose parenthesis ends before `begin`."""
+    depth = 0
+    arguments = [""]
+    for letter in text[begin:]:
+        if letter == ")" and depth == 0:
+            break
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and depth == 0:
+            arguments.append("")
+        else:
+            arguments[-1] += letter
+    return arguments
 
 
 def defaults_of_enums(path, lines):
@@ -204,7 +235,7 @@ def code_of(line):
 
 
 LINE_RULES = [license.names_license, long_files, file_names, unfinished_work, environment, conditionals,
-              macros, json_writers, defaults_of_enums, header_guards, python_syntax]
+              macros, json_writers, throwing_questions, defaults_of_enums, header_guards, python_syntax]
 
 
 def check_text(path, text, exists):

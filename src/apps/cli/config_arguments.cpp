@@ -2,6 +2,7 @@
 #include "apps/cli/config_arguments.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/base/path.hpp"
 #include "trireme/base/text.hpp"
 #include "trireme/config/sources.hpp"
 #include "trireme/launch/contract.hpp"
@@ -89,7 +90,7 @@ base::Status check_resume(const ConfigArguments& arguments) {
 base::Status check_files(const std::vector<std::string>& files) {
   for (const auto& file : files) {
     const auto equals = file.find('=');
-    if (equals == std::string::npos || std::filesystem::exists(file)) continue;
+    if (equals == std::string::npos || base::exists(file)) continue;
     const auto begin = std::min(file.find_first_not_of("+-"), equals);
     const auto setting = setting_meant(file.substr(begin, equals - begin), file.substr(equals + 1));
     if (setting.empty()) continue;
@@ -154,7 +155,7 @@ void ConfigArguments::resume_named_run(const base::Environment& environment) {
 
 void ConfigArguments::accept_run_directories() {
   for (auto& file : files) {
-    if (std::filesystem::is_directory(file)) {
+    if (base::is_directory(file)) {
       file = (std::filesystem::path(file) / config::resolved_file_name).string();
     }
   }

@@ -3,6 +3,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/path.hpp"
 #include "trireme/checkpoint/place.hpp"
 #include "trireme/checkpoint/signature.hpp"
 #include "trireme/config/arrangement.hpp"
@@ -39,13 +40,13 @@ int fewest_ranks(const config::ParallelOptions& degrees) {
 std::string unknown_model(const config::Config& config) {
   const auto& keys = config.options();
   const auto& folder = keys.model.from;
-  const bool known_to_run = fs::exists(config::run_directory(config) / "model.json");
+  const bool known_to_run = base::exists(config::run_directory(config) / "model.json");
   const bool starts_from = keys.checkpoint.load.value_or("none") != "none";
   if (!keys.model.architecture && folder.empty() && !known_to_run && !starts_from) {
     return "the model and how it fits its layout (neither model.architecture nor model.from is "
            "given)";
   }
-  if (!folder.empty() && !fs::exists(fs::path(folder) / "config.json")) {
+  if (!folder.empty() && !base::exists(fs::path(folder) / "config.json")) {
     return format("the model and how it fits its layout (there is no '{}' here)",
                   folder + "/config.json");
   }
@@ -56,7 +57,7 @@ std::string unknown_model(const config::Config& config) {
 bool vocabulary_is_of_tokenizer(const config::Config& config) {
   const auto& keys = config.options();
   return !keys.model.vocab_size && keys.model.from.empty() && !keys.data.tokenizer.empty() &&
-         !fs::exists(config::run_directory(config) / "model.json");
+         !base::exists(config::run_directory(config) / "model.json");
 }
 
 /// The engine's options on the layout, the first rank's.
@@ -74,7 +75,7 @@ base::Result<engine::EngineOptions> check_layout(const config::Config& config,
 
 /// True if a source of tokens has no file under its name.
 bool is_absent(const schema::WeightedText& source) {
-  return !fs::exists(source.text + ".bin") && !fs::exists(source.text);
+  return !base::exists(source.text + ".bin") && !base::exists(source.text);
 }
 
 /// Opens token files as a start does.
@@ -137,7 +138,7 @@ base::Result<Verdict> check_run(const config::Config& config, int ranks) {
     return verdict;
   }
   const bool is_unknown =
-      vocabulary_is_of_tokenizer(own) && !fs::exists(own.options().data.tokenizer);
+      vocabulary_is_of_tokenizer(own) && !base::exists(own.options().data.tokenizer);
   const auto model =
       is_unknown ? huggingface::configured_model(own, some_vocabulary) : train::model_from(own);
   if (!model.ok()) return model.failure();
@@ -159,7 +160,7 @@ base::Result<Verdict> check_run(const config::Config& config, int ranks) {
 base::Status check_model_and_layout(const config::Config& config, int ranks) {
   // The folder may be gone when the run has its own model, which takes reading its steps to know.
   const fs::path folder = config.options().model.from;
-  if (!folder.empty() && !fs::exists(folder / "config.json")) return {};
+  if (!folder.empty() && !base::exists(folder / "config.json")) return {};
   const auto model = vocabulary_is_of_tokenizer(config)
                          ? huggingface::configured_model(config, some_vocabulary)
                          : train::model_from(config);

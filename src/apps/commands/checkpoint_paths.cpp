@@ -3,6 +3,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/path.hpp"
 #include "trireme/checkpoint/place.hpp"
 #include "trireme/store/object_store.hpp"
 
@@ -20,7 +21,7 @@ namespace {
 
 /// Without dots and a slash at its end.
 std::filesystem::path whole(const std::filesystem::path& path) {
-  return std::filesystem::absolute(path / ".").lexically_normal().parent_path();
+  return base::absolute(path / ".").lexically_normal().parent_path();
 }
 
 /// The folder `checkpoints` of another run than the one that its claim names: both were copied.
@@ -36,7 +37,7 @@ bool is_copied(const std::filesystem::path& checkpoints, const std::filesystem::
 
 std::filesystem::path run_of(const std::filesystem::path& path) {
   if (auto run = checkpoint::run_of_checkpoints(path); run && !is_copied(path, *run)) {
-    if (std::filesystem::is_directory(*run)) return *std::move(run);
+    if (base::is_directory(*run)) return *std::move(run);
     throw base::Error(
         base::ExitCode::checkpoint,
         base::format("'{}' has the checkpoints of run '{}', which is not here (nothing "

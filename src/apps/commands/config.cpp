@@ -7,6 +7,7 @@
 #include "trireme/base/json.hpp"
 #include "trireme/base/json_text.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/base/path.hpp"
 #include "trireme/config/checks.hpp"
 #include "trireme/config/sources.hpp"
 #include "trireme/runtime/thread_variables.hpp"
@@ -128,7 +129,7 @@ Action prepare_reference(CLI::App& /*app*/) {
 
 /// A configuration file, or a run directory, which holds its resolved one.
 config::Config load_one(const std::filesystem::path& path) {
-  const auto file = std::filesystem::is_directory(path) ? path / config::resolved_file_name : path;
+  const auto file = base::is_directory(path) ? path / config::resolved_file_name : path;
   return base::value_or_throw(
       config::resolve_as_recorded({.files = {file}, .environment = {}, .settings = {}}));
 }

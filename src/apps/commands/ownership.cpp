@@ -5,6 +5,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/json_text.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/base/path.hpp"
 #include "trireme/config/arrangement.hpp"
 #include "trireme/config/sources.hpp"
 #include "trireme/layout/ownership_picture.hpp"
@@ -43,9 +44,9 @@ void read_directories(ConfigArguments& arguments) {
   for (const auto& file : arguments.files) {
     const std::filesystem::path path(file);
     const auto resolved = path / config::resolved_file_name;
-    if (std::filesystem::exists(resolved)) {
+    if (base::exists(resolved)) {
       files.push_back(resolved.string());
-    } else if (std::filesystem::is_directory(path)) {
+    } else if (base::is_directory(path)) {
       arguments.settings.insert(arguments.settings.begin(), "model.from=" + file);
     } else {
       files.push_back(file);

@@ -4,6 +4,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/path.hpp"
 #include "trireme/base/random_id.hpp"
 #include "trireme/base/shell_word.hpp"
 #include "trireme/base/text.hpp"
@@ -48,7 +49,7 @@ bool looks_like_url(std::string_view text) {
 
 /// A URL as it is.
 fs::path normal(const fs::path& path) {
-  return store::is_url(path) ? path : fs::absolute(path).lexically_normal();
+  return store::is_url(path) ? path : base::absolute(path).lexically_normal();
 }
 
 std::string text_of(const fs::path& path) {

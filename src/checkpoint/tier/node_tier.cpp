@@ -4,6 +4,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/base/path.hpp"
 #include "trireme/base/text.hpp"
 #include "trireme/checkpoint/output_file.hpp"
 
@@ -47,8 +48,10 @@ void make_private_folder(const fs::path& folder) {
 
 /// Begin of the names of a run's folders.
 std::string prefix_of(const fs::path& run) {
-  return base::format("trireme-{:016x}-",
-                      base::Fnv1a().add(fs::weakly_canonical(run).string()).value());
+  std::error_code error;
+  auto place = fs::weakly_canonical(run, error);
+  if (error) place = base::absolute(run);
+  return base::format("trireme-{:016x}-", base::Fnv1a().add(place.string()).value());
 }
 
 /// What has such a name; nothing where there is no such place.

@@ -2,6 +2,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/base/log_file.hpp"
+#include "trireme/base/path.hpp"
 #include "trireme/comm/mpi_runtime.hpp"
 
 #include "comm/mpi/call_deadline.hpp"
@@ -172,6 +173,10 @@ RankFailure describe(const std::exception_ptr& error, base::Rank self, const std
     failure.code = system.code();
     failure.text = system.what();
     failure.room = room_of(system.where());
+  } catch (const std::filesystem::filesystem_error& unusable) {
+    const auto said = base::failure_of(unusable);
+    failure.code = said.code;
+    failure.text = said.text;
   } catch (const std::exception& other) {
     failure.text = other.what();
   } catch (...) {

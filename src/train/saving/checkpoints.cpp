@@ -4,6 +4,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/base/path.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/checkpoint/load.hpp"
 #include "trireme/checkpoint/save.hpp"
@@ -45,7 +46,7 @@ base::Json state_json(const std::filesystem::path& run, const Progress& progress
   }
   if (!progress.best_losses.empty()) state["best_losses"] = progress.best_losses;
   // Written even if the run has no tokenizer: readers check that it exists.
-  state["tokenizer"] = schema::recorded(std::filesystem::absolute(run / "tokenizer.json").native());
+  state["tokenizer"] = schema::recorded(base::absolute(run / "tokenizer.json").native());
   state["config"] = config.resolved_text();
   return state;
 }

@@ -3,6 +3,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/path.hpp"
 #include "trireme/model/model_keys.hpp"
 #include "trireme/optim/optimizer.hpp"
 #include "trireme/schema/value.hpp"
@@ -35,7 +36,7 @@ class Resolution {
   void set_absolute(const char* key) {
     auto sources = std::get<std::vector<schema::WeightedText>>(config_.value(key));
     for (auto& source : sources) {
-      source.text = std::filesystem::absolute(source.text).lexically_normal().string();
+      source.text = base::absolute(source.text).lexically_normal().string();
     }
     const auto text = schema::value_text(*schema::find_key(key), sources);
     const auto changed = config_.with(key, text, config_.origin(key));
@@ -48,7 +49,7 @@ class Resolution {
     const auto& given = std::get<std::string>(config_.value(key));
     const bool is_url = given.find("://") != std::string::npos;
     if (given.empty() || given == "none" || is_url) return;
-    const auto path = std::filesystem::absolute(given).lexically_normal().string();
+    const auto path = base::absolute(given).lexically_normal().string();
     const auto text = schema::value_text(*schema::find_key(key), path);
     const auto changed = config_.with(key, text, config_.origin(key));
     if (changed.ok() && changed->value(key) == schema::Value(path)) config_ = *changed;

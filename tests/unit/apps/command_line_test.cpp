@@ -231,6 +231,10 @@ TEST_CASE("whatever is thrown ends in the exit code that says whose fault it is"
   CHECK(apps::guarded([]() -> ExitCode { throw std::runtime_error("test"); }) ==
         ExitCode::internal);
   CHECK(apps::guarded([]() -> ExitCode { throw std::bad_alloc(); }) == ExitCode::topology);
+  CHECK(apps::guarded([]() -> ExitCode {
+          return std::filesystem::file_size(std::string(300, 'n')) > 0 ? ExitCode::done
+                                                                       : ExitCode::usage;
+        }) == ExitCode::checkpoint);
   CHECK(apps::guarded([]() -> ExitCode { throw 5; }) == ExitCode::internal);
 }
 
