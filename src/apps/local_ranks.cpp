@@ -110,6 +110,8 @@ pid_t spawn(std::vector<std::string> command, std::vector<std::string> variables
 
 /// A shell's exit code for a program that a signal has ended; mpirun uses it for its ranks, too.
 constexpr int killed = 128;
+/// Linux numbers signals up to this one; mpirun has codes of its own above.
+constexpr int last_signal = 64;
 
 /// The child's exit code as a shell gives it, or -1 while it runs.
 int code_of(pid_t child) {
@@ -175,7 +177,7 @@ RanksEnd end_by(const ChildEnd& end, const base::Environment& environment) {
       exit_meanings.begin(), exit_meanings.end(),
       [&](const ExitMeaning& meaning) { return static_cast<int>(meaning.code) == code; });
   if (is_ours) return {static_cast<ExitCode>(code), 0};
-  if (code > killed) return {ExitCode::peer, code - killed};
+  if (code > killed && code <= killed + last_signal) return {ExitCode::peer, code - killed};
   if (code == not_found) {
     throw base::Error(ExitCode::launch,
                       "mpirun was not found in PATH (--ranks starts ranks with it); install "
@@ -195,7 +197,9 @@ RanksEnd end_by(const ChildEnd& end, const base::Environment& environment) {
 base::Status may_start_ranks(int ranks, const base::Environment& environment) {
   const auto identity = runtime::identify(environment);
   if (!identity.ok()) return identity.failure();
-  if (identity->launcher != runtime::Launcher::none) {
+  const bool was_started =
+      identity->launcher != runtime::Launcher::none && !runtime::is_inherited(*identity);
+  if (was_started) {
     return base::Failure{
         ExitCode::launch,
         format("--ranks {} does not go with {}, which has started this process already (--ranks "

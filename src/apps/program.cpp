@@ -104,40 +104,50 @@ ExitCode usage_error(const CLI::App& app, const std::string& text, Voice voice) 
   return ExitCode::usage;
 }
 
+/// Roles of this process in what all ranks would say alike.
+struct Voices {
+  Voice error;
+  /// Help and version: whoever asks for them gets them, unless a launcher surely asks at many ranks
+  /// at once.
+  Voice answer;
+};
+
 /// Usage without an error: no command was named.
-ExitCode no_command(const CLI::App& root, const CLI::App& app, Output& out, Voice voice) {
+ExitCode no_command(const CLI::App& root, const CLI::App& app, Output& out, Voices voices) {
   const auto tree = describe(app);
   if (&app == &root) {
-    if (voice == Voice::speaks) out.write(help_text(tree, tree));
+    if (voices.answer == Voice::speaks) out.write(help_text(tree, tree));
     return ExitCode::done;
   }
   std::vector<std::string> names;
   for (const auto& subcommand : tree.subcommands) names.push_back(subcommand.name);
-  return usage_error(
-      app, format("{} needs one of its commands: {}", tree.path, base::join(names, ", ")), voice);
+  return usage_error(app,
+                     format("{} needs one of its commands: {}", tree.path, base::join(names, ", ")),
+                     voices.error);
 }
 
-ExitCode parse_and_run(const std::vector<std::string>& arguments, Context& context, Voice voice) {
+ExitCode parse_and_run(const std::vector<std::string>& arguments, Context& context, Voices voices) {
   CommandLine line;
   auto& root = line.root();
   try {
     // CLI11 takes the arguments in reverse order.
     root.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {
-    if (voice == Voice::speaks) {
+    if (voices.answer == Voice::speaks) {
       context.out.write(help_text(describe(deepest(root)), describe(root)));
     }
     return ExitCode::done;
   } catch (const CLI::CallForVersion&) {
-    if (voice == Voice::speaks) context.out.write(version_text());
+    if (voices.answer == Voice::speaks) context.out.write(version_text());
     return ExitCode::done;
   } catch (const CLI::ParseError& error) {
     const auto& app = deepest(root);
     const auto surplus = root.remaining(true);
     return usage_error(
-        app, surplus.empty() ? error.what() : surplus_text(app, surplus.front(), arguments), voice);
+        app, surplus.empty() ? error.what() : surplus_text(app, surplus.front(), arguments),
+        voices.error);
   }
-  if (!line.action()) return no_command(root, deepest(root), context.out, voice);
+  if (!line.action()) return no_command(root, deepest(root), context.out, voices);
   configure_log(line, context.environment);
   return line.action()(context);
 }
@@ -207,18 +217,21 @@ ExitCode guarded(const std::function<ExitCode()>& body, Voice voice) {
 
 ExitCode run(const std::vector<std::string>& arguments, const base::Environment& environment) {
   const auto identity = runtime::identify(environment);
-  const bool is_alone = identity.ok() && runtime::is_inherited(*identity);
-  const auto voice = voice_in(environment, is_alone ? Variables::inherited : Variables::own);
+  const auto voice_if = [&](bool inherited) {
+    return voice_in(environment, inherited ? Variables::inherited : Variables::own);
+  };
+  const Voices voices{.error = voice_if(identity.ok() && runtime::is_inherited(*identity)),
+                      .answer = voice_if(identity.ok() && runtime::may_be_inherited(*identity))};
   store::use_environment(environment);
   return guarded(
       [&] {
         Output out(STDOUT_FILENO);
         Context context{.environment = environment, .arguments = arguments, .out = out};
-        const auto code = parse_and_run(arguments, context, voice);
+        const auto code = parse_and_run(arguments, context, voices);
         out.flush();
         return code;
       },
-      voice);
+      voices.error);
 }
 
 }  // namespace trireme::apps

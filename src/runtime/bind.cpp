@@ -81,7 +81,10 @@ std::vector<int> numa_nodes_of(const base::Result<topology::Machine>& machine,
   return numbers;
 }
 
-std::string lower_case(std::string text) {
+/// Value of a variable in small letters, without the blanks around it that OpenMP allows.
+std::string word_in(const base::Environment& environment, const char* variable) {
+  const auto value = environment.get(variable).value_or("");
+  std::string text(base::trimmed(value));
   for (auto& letter : text) letter = letter >= 'A' && letter <= 'Z' ? char(letter + 32) : letter;
   return text;
 }
@@ -128,7 +131,7 @@ base::Result<int> thread_count(const base::Environment& environment, int bound) 
 }
 
 base::Result<device::ThreadWait> thread_wait(const base::Environment& environment) {
-  const auto spins = lower_case(environment.get("GOMP_SPINCOUNT").value_or(""));
+  const auto spins = word_in(environment, "GOMP_SPINCOUNT");
   if (!spins.empty()) {
     const auto spin = spin_time(spins);
     if (spin) return device::spins_for(*spin);
@@ -137,7 +140,7 @@ base::Result<device::ThreadWait> thread_wait(const base::Environment& environmen
         "let compute threads spin briefly",
         spins));
   }
-  const auto policy = lower_case(environment.get("OMP_WAIT_POLICY").value_or(""));
+  const auto policy = word_in(environment, "OMP_WAIT_POLICY");
   if (policy.empty()) return device::ThreadWait{};
   if (policy == "active") return device::always_spins;
   if (policy == "passive") return device::never_spins;

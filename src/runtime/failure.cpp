@@ -7,6 +7,7 @@
 #include "trireme/base/json_text.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/base/utc.hpp"
+#include "trireme/base/utf8.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -62,10 +63,10 @@ std::string last_line(const comm::RankFailure& failure, const std::string& log_f
   }
   const auto alike =
       failure.failed_count > 1 ? base::format("; {} ranks failed alike", failure.failed_count) : "";
-  return base::format(
-      "trireme: failed with exit code {}: {}{}; first failing rank {} on {}; log: {}",
-      static_cast<int>(failure.code), cause, alike, rank, failure.host,
-      log_file.empty() ? "stderr" : log_file);
+  return base::repaired_utf8(
+      base::format("trireme: failed with exit code {}: {}{}; first failing rank {} on {}; log: {}",
+                   static_cast<int>(failure.code), cause, alike, rank, failure.host,
+                   log_file.empty() ? "stderr" : log_file));
 }
 
 namespace {
@@ -140,15 +141,44 @@ void write_failure(const comm::RankFailure& failure, const FailureReport& report
   }
 }
 
-void note_end_of_task(const std::filesystem::path& run_directory, const std::string& end,
-                      std::chrono::system_clock::time_point began) {
-  const auto path = run_directory / "failure.json";
+namespace {
+
+/// failure.json of a start that began then; none of an earlier one.
+std::optional<base::Json> failure_since(const std::filesystem::path& path,
+                                        std::chrono::system_clock::time_point began) {
   auto failure = base::read_json_file(path);
-  if (!failure.ok() || !failure->is_object()) return;
+  if (!failure.ok() || !failure->is_object()) return std::nullopt;
   const auto noted = base::utc_milliseconds(failure->value("time", std::string{}));
   const auto beginning =
       std::chrono::duration_cast<std::chrono::milliseconds>(began.time_since_epoch()).count();
-  if (!noted || *noted < beginning) return;
+  if (!noted || *noted < beginning) return std::nullopt;
+  return *std::move(failure);
+}
+
+/// A failure that no rank has lived to report: which one was first is not known.
+base::Json unsaid_failure(const std::string& end) {
+  base::Json json;
+  json["cause"] = base::format("a rank was ended by {}, and no rank said why", end);
+  json["exit_code"] = static_cast<int>(base::ExitCode::peer);
+  json["collective"] = nullptr;
+  json["log"] = nullptr;
+  json["time"] = base::utc_text();
+  return json;
+}
+
+}  // namespace
+
+void note_end_of_task(const std::filesystem::path& run_directory, const std::string& end,
+                      std::chrono::system_clock::time_point began) {
+  const auto path = run_directory / "failure.json";
+  std::error_code ignored;
+  // None of a start whose ranks ended before they had made it.
+  if (!std::filesystem::is_directory(run_directory, ignored)) return;
+  auto failure = failure_since(path, began);
+  if (!failure) {
+    put_failure_aside(run_directory);
+    failure = unsaid_failure(end);
+  }
   (*failure)["end_of_task"] = end;
   try {
     base::write_file_durably(path, text_of(*failure));
@@ -188,7 +218,8 @@ void report_failures_of_command(comm::MpiRuntime& mpi) {
   mpi.on_failure([](const comm::RankFailure& failure) {
     const bool is_agreed = failure.voice == comm::Voice::first_rank;
     if (is_agreed && base::log::settings().identity.rank != 0) return;
-    const auto line = is_agreed ? "trireme: " + failure.text : last_line(failure, {});
+    const auto line =
+        is_agreed ? base::repaired_utf8("trireme: " + failure.text) : last_line(failure, {});
     std::fputs((line + "\n").c_str(), stderr);
   });
 }

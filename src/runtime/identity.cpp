@@ -55,7 +55,8 @@ std::optional<Process> process_of(pid_t number) {
   return process;
 }
 
-/// Programs of a launcher that start its tasks on a node; none where they are not known.
+/// Programs of a launcher that start its tasks on a node. Of process managers they are those of
+/// MPICH, PRRTE, Flux and PALS.
 std::vector<std::string_view> starters(Launcher launcher) {
   switch (launcher) {
     case Launcher::mpirun:
@@ -63,6 +64,8 @@ std::vector<std::string_view> starters(Launcher launcher) {
     case Launcher::srun:
       return {"slurmstepd"};
     case Launcher::process_manager:
+      return {"hydra_pmi_proxy", "pmi_proxy", "mpiexec.hydra", "mpiexec",    "mpirun",     "orted",
+              "prted",           "prterun",   "prte",          "slurmstepd", "flux-shell", "palsd"};
     case Launcher::none:
       break;
   }
@@ -72,6 +75,10 @@ std::vector<std::string_view> starters(Launcher launcher) {
 }  // namespace
 
 bool is_inherited(const Identity& identity) {
+  return identity.launcher != Launcher::process_manager && may_be_inherited(identity);
+}
+
+bool may_be_inherited(const Identity& identity) {
   const auto names = starters(identity.launcher);
   if (names.empty()) return false;
   constexpr int most_ancestors = 64;

@@ -19,8 +19,12 @@ base::Status check_process_manager(const Identity& identity, const base::Environ
 
 /// True if the launcher whose variables this process has did not start it: no program of mpirun or
 /// of Slurm is among its ancestors, so that it is alone whatever rank the variables name. False for
-/// launchers whose programs are not known. Reads a few small files of /proc.
+/// process managers, whose programs are not all known. Reads a few small files of /proc.
 bool is_inherited(const Identity& identity);
+
+/// True also where the launcher is a process manager of which no known program is an ancestor: it
+/// may be one that is not known.
+bool may_be_inherited(const Identity& identity);
 
 /// Identity in log lines: the rank. Where every task has a world of its own, the task, so that one
 /// of them logs for all; the first one where that task's number is inherited.

@@ -8,6 +8,7 @@
 #include "trireme/base/json_text.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/base/path.hpp"
+#include "trireme/base/utf8.hpp"
 #include "trireme/config/checks.hpp"
 #include "trireme/config/sources.hpp"
 #include "trireme/runtime/thread_variables.hpp"
@@ -113,9 +114,11 @@ Action prepare_check(CLI::App& app) {
                              given_count, schema::keys().size()));
     if (!verdict.exposure.empty()) context.out.write(format("data: {}\n", verdict.exposure));
     for (const auto& text : verdict.unchecked) {
-      context.out.write(format("not checked: {}\n", text));
+      context.out.write(base::repaired_utf8(format("not checked: {}\n", text)));
     }
-    for (const auto& text : verdict.missing) context.out.write(format("missing: {}\n", text));
+    for (const auto& text : verdict.missing) {
+      context.out.write(base::repaired_utf8(format("missing: {}\n", text)));
+    }
     return ExitCode::done;
   };
 }

@@ -6,6 +6,7 @@
 #include "trireme/base/json.hpp"
 #include "trireme/base/json_text.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/base/utf8.hpp"
 #include "trireme/data/indexed_tokens.hpp"
 #include "trireme/data/prepare.hpp"
 #include "trireme/huggingface/folder_warnings.hpp"
@@ -211,9 +212,9 @@ Action prepare_inspect(CLI::App& app) {
       return ExitCode::done;
     }
     for (const auto& [name, value] : json.items()) {
-      context.out.write(
+      context.out.write(base::repaired_utf8(
           format("{:<13}{}\n", name,
-                 value.is_string() ? value.get<std::string>() : base::json_text(value)));
+                 value.is_string() ? value.get<std::string>() : base::json_text(value))));
     }
     if (arguments->documents > 0) print_documents(tokens, *arguments, context.out);
     return ExitCode::done;

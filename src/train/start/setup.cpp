@@ -5,6 +5,7 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/base/path.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/config/sources.hpp"
@@ -120,7 +121,7 @@ void write_run_files(const config::Config& config, const model::ModelConfig& mod
 }
 
 base::Status check_run_directory(const config::Config& config) {
-  auto folder = fs::absolute(config::run_directory(config)).lexically_normal();
+  auto folder = base::absolute(config::run_directory(config)).lexically_normal();
   for (;;) {
     struct stat facts {};
     if (::stat(folder.c_str(), &facts) == 0) {

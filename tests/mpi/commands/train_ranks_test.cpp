@@ -183,6 +183,11 @@ TEST_CASE("train --ranks is refused where ranks are another's to start") {
   auto start = run.start("2");
   start.environment["OMPI_COMM_WORLD_SIZE"] = "2";
   start.environment["OMPI_COMM_WORLD_RANK"] = "0";
+  // An ancestor of that name, which is there until its child ends: variables alone are inherited.
+  const auto launcher = folder.write("bin/mpirun", "#!/bin/sh\n\"$@\"\nexit $?\n");
+  std::filesystem::permissions(launcher, std::filesystem::perms::owner_all);
+  start.arguments.insert(start.arguments.begin(), start.program.string());
+  start.program = launcher;
   auto end = run_program(start);
   CHECK(end.exit_code == 3);
   CHECK(says(end.err, "--ranks 2 does not go with mpirun, which has started this process already"));

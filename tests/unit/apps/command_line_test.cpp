@@ -2,6 +2,7 @@
 #include "trireme/base/error.hpp"
 
 #include "apps/cli/cli_tree.hpp"
+#include "apps/local_ranks.hpp"
 #include "apps/program.hpp"
 #include "support/temporary_folder.hpp"
 #include "unit/apps/trireme_program.hpp"
@@ -315,6 +316,28 @@ TEST_CASE("help and version need no MPI, and come once from many ranks") {
     CHECK(second.out.empty());
     CHECK(second.err.empty());
   }
+}
+
+TEST_CASE("variables of a launcher that did not start this process hide no answer") {
+  for (const auto& variables : std::vector<std::map<std::string, std::string>>{
+           {{"PMI_SIZE", "4"}, {"PMI_RANK", "2"}},
+           {{"PMIX_RANK", "2"}},
+           {{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_RANK", "2"}},
+           {{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_PROCID", "2"}}}) {
+    CAPTURE(variables);
+    for (const auto* question : {"--version", "--help"}) {
+      auto start = trireme_start({question});
+      start.environment.insert(variables.begin(), variables.end());
+      CHECK(run_program(start).out == run_trireme({question}).out);
+    }
+  }
+}
+
+TEST_CASE("a process that no launcher started may start ranks, whatever variables it inherited") {
+  const base::Environment inherited({{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_RANK", "2"}});
+  CHECK(apps::may_start_ranks(2, inherited).ok());
+  const base::Environment unknown({{"PMI_SIZE", "4"}, {"PMI_RANK", "2"}});
+  CHECK_FALSE(apps::may_start_ranks(2, unknown).ok());
 }
 
 namespace {

@@ -48,6 +48,8 @@ TEST_CASE("a run lives in a folder whose name is not UTF-8") {
   must({"data", "prepare", "--input", in("text.jsonl"), "--tokenizer", in("tokenizer.json"),
         "--out", in("o\xe9")});
   const auto facts = answers({"data", "inspect", in("o\xe9"), "--json"});
+  const auto shown = run_trireme({"data", "inspect", in("o\xe9")});
+  CHECK(contains(shown.out, "w\uFFFD #1, 2/o\uFFFD.bin\n"));
   CHECK(facts.at(0)["path"].get<std::string>().ends_with("w\uFFFD #1, 2/o\uFFFD.bin"));
 
   const auto quoted = base::format(R"("{}/w\xe9 #1, 2/)", folder.path().string());

@@ -262,3 +262,25 @@ TEST_CASE("a folder in a run is not the run to go on with, and the run is named"
     CHECK(contains(end.err, "write --resume " + (folder.path() / "r").string() + "\n"));
   }
 }
+
+TEST_CASE(
+    "the parent of ranks tells a signal from an exit code of mpirun's, and notes the signal") {
+  const TemporaryFolder folder;
+  train_in(folder.path());
+  const auto run = folder.path() / "run";
+  const auto end_with = [&](const std::string& code) {
+    const auto launcher = folder.write("bin/mpirun", "#!/bin/sh\nexit " + code + "\n");
+    fs::permissions(launcher, fs::perms::owner_all);
+    auto start = trireme_start({"train", "--resume", run.string(), "--ranks", "1"});
+    start.environment["PATH"] = launcher.parent_path().string() + ":/usr/bin:/bin";
+    return run_program(start);
+  };
+  const auto unknown = end_with("213");
+  CHECK(unknown.exit_code == 3);
+  CHECK(contains(unknown.err, "mpirun ended with 213"));
+  CHECK_FALSE(fs::exists(run / "failure.json"));
+  const auto killed = end_with("137");
+  CHECK(killed.exit_code == 5);
+  CHECK(contains(killed.err, "a rank was ended by signal SIGKILL"));
+  CHECK(contains(run_trireme({"why", run.string()}).out, "SIGKILL"));
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/runtime/failure.hpp"
 
+#include "trireme/base/error.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/base/log.hpp"
 
@@ -30,6 +31,42 @@ TEST_CASE("the last line names cause, first failing rank, host and log") {
   CHECK(line ==
         "trireme: failed with exit code 5: rank 2 (process 41 on n1) died; first failing rank 2 "
         "on n1; log: runs/a/log/r0001.txt");
+}
+
+TEST_CASE("the last line is UTF-8 whatever it names") {
+  auto failure = failure_of(2);
+  failure.cause = "cannot open '/w\xe9'";
+  const auto line = runtime::last_line(failure, "/w\xe9/log");
+  CHECK(line.find("cannot open '/w\uFFFD'") != std::string::npos);
+  CHECK(line.ends_with("log: /w\uFFFD/log"));
+}
+
+TEST_CASE("a signal that left no rank alive to report it is noted by its parent") {
+  const tests::TemporaryFolder folder;
+  const auto file = folder.path() / "failure.json";
+  const auto began = std::chrono::system_clock::now();
+  runtime::note_end_of_task(folder.path(), "signal SIGKILL", began);
+  auto json = base::value_or_throw(base::read_json_file(file));
+  CHECK(json["cause"] == "a rank was ended by signal SIGKILL, and no rank said why");
+  CHECK(json["end_of_task"] == "signal SIGKILL");
+  CHECK(json["exit_code"] == 5);
+  CHECK_FALSE(json.contains("first_failing_rank"));
+  // A later start finds it, as a failure of an earlier one.
+  const auto later = began + std::chrono::hours(1);
+  runtime::note_end_of_task(folder.path(), "signal SIGSEGV", later);
+  CHECK((*base::read_json_file(file))["end_of_task"] == "signal SIGSEGV");
+  CHECK((*base::read_json_file(folder.path() / "failure-1.json"))["end_of_task"] ==
+        "signal SIGKILL");
+  // A rank's own word stays.
+  std::filesystem::remove(file);
+  runtime::write_failure(failure_of(2), {folder.path(), ""});
+  runtime::note_end_of_task(folder.path(), "signal SIGKILL", began);
+  json = base::value_or_throw(base::read_json_file(file));
+  CHECK(json["first_failing_rank"] == 2);
+  CHECK(json["end_of_task"] == "signal SIGKILL");
+  const auto none = folder.path() / "none";
+  runtime::note_end_of_task(none, "signal SIGKILL", began);
+  CHECK_FALSE(std::filesystem::exists(none));
 }
 
 TEST_CASE("failure.json of an earlier start is put aside, so that this one can leave its own") {
