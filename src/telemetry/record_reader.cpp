@@ -16,6 +16,8 @@ constexpr std::size_t block_bytes = std::size_t{1} << 18;
 constexpr std::size_t longest_line = std::size_t{1} << 20;
 /// Some forty steps.
 constexpr std::uint64_t end_bytes = std::uint64_t{16} << 10;
+/// A step's line may stand so far before the end: lines of samples are long.
+constexpr std::uint64_t most_end_bytes = std::uint64_t{4} << 20;
 
 }  // namespace
 
@@ -56,20 +58,32 @@ base::Status RecordReader::advance() {
     return base::usage_failure(base::format("'{}' is no regular file", path_.string()));
   }
   const auto size = static_cast<std::uint64_t>(facts.st_size);
-  if (facts.st_ino != inode_ || size < offset_) {
-    record_ = {};
-    begun_.clear();
-    forgotten_ = 0;
-    inode_ = facts.st_ino;
-    offset_ = from_ == From::end && size > end_bytes ? size - end_bytes : 0;
-    // Text before the first end of a line is the rest of one.
-    skips_line_ = offset_ > 0;
+  if (facts.st_ino == inode_ && size >= offset_) return read_to(*file, size);
+  inode_ = facts.st_ino;
+  forgotten_ = 0;
+  for (auto last_bytes = end_bytes;; last_bytes *= 2) {
+    const bool reads_all = from_ == From::begin || size <= last_bytes;
+    begin_at(reads_all ? 0 : size - last_bytes);
+    auto status = read_to(*file, size);
+    const bool is_enough = reads_all || !record_.steps.empty() || last_bytes >= most_end_bytes;
+    if (!status.ok() || is_enough) return status;
   }
+}
+
+void RecordReader::begin_at(std::uint64_t offset) {
+  record_ = {};
+  begun_.clear();
+  offset_ = offset;
+  // Text before the first end of a line is the rest of one.
+  skips_line_ = offset > 0;
+}
+
+base::Status RecordReader::read_to(const base::File& file, std::uint64_t size) {
   std::string block;
   while (offset_ < size) {
     block.resize(std::min<std::uint64_t>(block_bytes, size - offset_));
     try {
-      base::read_at(*file, std::as_writable_bytes(std::span(block)), offset_, path_);
+      base::read_at(file, std::as_writable_bytes(std::span(block)), offset_, path_);
     } catch (const base::Error& error) {
       return base::Failure{error.code(), error.what()};
     }

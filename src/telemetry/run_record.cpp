@@ -221,6 +221,7 @@ void RunRecord::take_event(const Json& line) {
 void RunRecord::take_samples(const Json& line) {
   SampleLine taken;
   taken.step = whole_number(line, "step").value_or(0);
+  step = std::max(step, taken.step);
   taken.temperature = number_of(line, "temperature");
   const auto found = line.find("samples");
   if (found == line.end() || !found->is_array()) return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "trireme/base/file.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/base/result.hpp"
 #include "trireme/telemetry/cores_use.hpp"
@@ -190,7 +191,9 @@ class RecordReader {
  public:
   enum class From {
     begin,
-    end  ///< the last lines: enough for where the run is, not for how it got there
+    /// The last lines: enough for where the run is, not for how it got there. As many as a step's
+    /// line is among them, in the last 4 MiB.
+    end
   };
   explicit RecordReader(std::filesystem::path path, From from = From::begin)
       : path_(std::move(path)), from_(from) {}
@@ -207,6 +210,8 @@ class RecordReader {
 
  private:
   void take(std::string_view block);
+  void begin_at(std::uint64_t offset);
+  base::Status read_to(const base::File& file, std::uint64_t size);
 
   std::filesystem::path path_;
   From from_;

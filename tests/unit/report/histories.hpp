@@ -42,6 +42,12 @@ class RecordText {
   RecordText& evaluation(int step) {
     return line(base::format(R"("kind":"eval","step":{},"loss":9,"seconds":1)", step));
   }
+  /// Samples of an evaluation, whose text is so long.
+  RecordText& samples(int step, std::size_t bytes) {
+    return line(base::format(
+        R"("kind":"sample","step":{},"temperature":0,"samples":[{{"prompt":"a","text":"{}"}}])",
+        step, std::string(bytes, 'b')));
+  }
   RecordText& event(const std::string& name, int step, const std::string& more = "") {
     return line(base::format(R"("kind":"event","event":"{}","step":{}{})", name, step, more));
   }
@@ -148,6 +154,13 @@ inline std::vector<History> histories() {
                  13, State::unknown, 10, 13, 1, 2});
   all.push_back({"begun anew", done().start(1).steps(1, 3), 3, State::unknown, 0, 3, 1, 20});
   all.push_back({"begun anew, none yet", done().start(1), 0, State::unknown, 0, 0, 0, 20});
+  for (const std::size_t bytes : {std::size_t{20} << 10, std::size_t{600} << 10}) {
+    all.push_back({"a long line behind its steps", trained().evaluation(12).samples(12, bytes), 12,
+                   State::unknown, 10});
+    all.push_back({"a long line, and begun again behind it",
+                   trained().samples(12, bytes).start(11).event("skipped", 11, not_finite), 11,
+                   State::unknown, 10, 10, 0, 2});
+  }
   all.push_back({"of a newer version",
                  done()
                      .line(R"("kind":"weather","step":77,"sun":[1,{"of":"kinds"}])")

@@ -263,6 +263,28 @@ TEST_CASE("the end of a record says where the run is") {
   CHECK(steps.back().step == 5001);
 }
 
+TEST_CASE("the end of a record reaches back to a step, and no further than some mebibytes") {
+  for (const std::size_t kib : {15, 17, 100, 3000, 5000}) {
+    CAPTURE(kib);
+    const GrowingFile file;
+    for (int step = 1; step <= 5000; ++step) file.append(step_line(step, step));
+    std::string lines;
+    for (std::size_t size = 0; size < kib; size += 5) {
+      lines += R"({"kind":"sample","step":5000,"samples":[{"text":")" + std::string(5 << 10, 'x') +
+               "\"}]}\n";
+    }
+    file.append(lines);
+    RecordReader reader(file.path(), RecordReader::From::end);
+    REQUIRE(reader.advance().ok());
+    CHECK(reader.record().step == 5000);
+    CHECK(reader.record().steps.empty() == (kib == 5000));
+    file.append(step_line(5001, 1));
+    REQUIRE(reader.advance().ok());
+    CHECK(reader.record().steps.back().step == 5001);
+    CHECK(reader.record().passed_over == 0);
+  }
+}
+
 TEST_CASE("lines longer than any of ours take no memory") {
   const GrowingFile file;
   file.append(step_line(1, 1) + "{\"kind\":\"train\",\"step\":2,\"text\":\"" +
