@@ -8,6 +8,8 @@
 #include "trireme/base/suggest.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -60,6 +62,11 @@ void name_unread_files(const std::filesystem::path& folder) {
         "it into the weights to use it",
         folder.string());
   }
+}
+
+/// A number that is none is that of the same bits.
+bool is_same_number(float left, float right) {
+  return left == right || std::bit_cast<std::uint32_t>(left) == std::bit_cast<std::uint32_t>(right);
 }
 
 }  // namespace
@@ -153,7 +160,7 @@ void StoredWeights::compare_head(const layout::Box& box) const {
     read(table, ours);
     read(redundant_head_->name, theirs);
     const auto end = ours.begin() + elements;
-    const auto [at, other] = std::mismatch(ours.begin(), end, theirs.begin());
+    const auto [at, other] = std::mismatch(ours.begin(), end, theirs.begin(), is_same_number);
     if (at == end) continue;
     throw base::Error(
         base::ExitCode::checkpoint,

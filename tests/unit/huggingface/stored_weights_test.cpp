@@ -14,6 +14,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <limits>
 
 using namespace trireme;
 using namespace trireme::tests;
@@ -119,6 +120,16 @@ TEST_CASE("a head that a tied model does not use is dropped only where it equals
   const auto changed = counting("lm_head.weight", {12, 8}, 0, 9);
   CHECK(with_head(changed, {{0, 0}, {9, 8}}) == "read");
   CHECK_THAT(with_head(changed, {{9, 0}, {1, 8}}), Contains("row 9"));
+  // A diverged model has the same numbers in both, even where they are none.
+  const ScratchFolder diverged;
+  auto tensors = tensors_of(tiny(true));
+  const auto none = std::numeric_limits<float>::quiet_NaN();
+  for (auto& tensor : tensors) {
+    if (tensor.name == "model.embed_tokens.weight") tensor = counting(tensor.name, {12, 8}, none);
+  }
+  tensors.push_back(counting("lm_head.weight", {12, 8}, none));
+  huggingface::write_safetensors(diverged.path(), tensors);
+  CHECK(said_by(diverged.path(), tiny(true), {{0, 0}, {12, 8}}) == "read");
   // 8-bit integers fit a bf16.
   CHECK(with_head(counting("lm_head.weight", {12, 8}, 0, -1, device::DType::bf16)) == "read");
 }
