@@ -43,6 +43,10 @@ enum class SpecialSpellings { tokens, text };
 /// Treatment of special tokens in decoding.
 enum class SpecialTokens { keep, skip };
 
+/// What the files beside a tokenizer declare to end a text: read, or left alone where another token
+/// is named or none is needed.
+enum class DeclaredEnds { read, ignore };
+
 /// Text to token ids and back: byte-level byte-pair encoding, read from and written to Hugging Face
 /// tokenizer.json with equal results. Copies share their tables; all members may be called from
 /// several threads.
@@ -52,7 +56,8 @@ class Tokenizer {
   /// (text_ends()). A normalizer, pre-tokenizer, model, decoder or post-processor that is
   /// not known is refused by name (exit code 6). Its truncation and padding are kept but not
   /// applied: they are about batches, not about tokens.
-  static base::Result<Tokenizer> load(const std::filesystem::path& path);
+  static base::Result<Tokenizer> load(const std::filesystem::path& path,
+                                      DeclaredEnds declared = DeclaredEnds::read);
   static base::Result<Tokenizer> parse(std::string_view json, std::string_view source);
   /// Writes a tokenizer.json that gives the same ids, here and in Hugging Face tokenizers. Throws
   /// base::Error when the file cannot be written.

@@ -130,8 +130,10 @@ Action prepare_prepare(CLI::App& app) {
   add_threads_option(app, options.threads);
   return [arguments](Context& /*context*/) {
     base::success_or_throw(refuse_overwriting(*arguments));
-    const auto tokenizer = base::value_or_throw(Tokenizer::load(arguments->tokenizer));
-    if (arguments->prepare.end_of_text.empty()) say_end_of_text(tokenizer);
+    const bool names_end = !arguments->prepare.end_of_text.empty();
+    const auto tokenizer = base::value_or_throw(Tokenizer::load(
+        arguments->tokenizer, names_end ? data::DeclaredEnds::ignore : data::DeclaredEnds::read));
+    if (!names_end) say_end_of_text(tokenizer);
     const auto folder = std::filesystem::path(arguments->tokenizer).parent_path();
     for (const auto& text : huggingface::tokenizer_warnings(folder, tokenizer)) {
       base::log::warning("data", "{}", text);
@@ -179,7 +181,8 @@ Json json_of(const IndexedTokens& tokens, const std::optional<data::TokenFileFac
 }
 
 void print_documents(const IndexedTokens& tokens, const InspectArguments& arguments, Output& out) {
-  const auto tokenizer = base::value_or_throw(Tokenizer::load(arguments.tokenizer));
+  const auto tokenizer =
+      base::value_or_throw(Tokenizer::load(arguments.tokenizer, data::DeclaredEnds::ignore));
   std::vector<std::int32_t> ids;
   for (std::int64_t i = 0; i < std::min(arguments.documents, tokens.document_count()); ++i) {
     const auto range = tokens.document(i);

@@ -38,7 +38,8 @@ Action prepare_encode(CLI::App& app) {
   app.add_flag("--no-special-tokens", options->plain,
                "Leaves out what the tokenizer puts around a text (a begin-of-text token, say)");
   return [options](Context& context) {
-    const auto tokenizer = base::value_or_throw(Tokenizer::load(options->tokenizer));
+    const auto tokenizer =
+        base::value_or_throw(Tokenizer::load(options->tokenizer, data::DeclaredEnds::ignore));
     const auto around = options->plain ? data::Template::omit : data::Template::apply;
     const auto ids = tokenizer.encode(read_standard_input(), around);
     std::string text;
@@ -94,7 +95,8 @@ Action prepare_decode(CLI::App& app) {
   add_tokenizer_option(app, options->tokenizer);
   app.add_flag("--skip-special-tokens", options->skip_special, "Leaves special tokens out");
   return [options](Context& context) {
-    const auto tokenizer = base::value_or_throw(Tokenizer::load(options->tokenizer));
+    const auto tokenizer =
+        base::value_or_throw(Tokenizer::load(options->tokenizer, data::DeclaredEnds::ignore));
     const auto ids = parse_ids(read_standard_input());
     require_known(tokenizer, ids);
     context.out.write(tokenizer.decode(

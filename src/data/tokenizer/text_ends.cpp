@@ -23,6 +23,8 @@ constexpr std::array<std::string_view, 3> ends_of_turn{"<|eot_id|>", "<|im_end|>
 /// Files that name ids of tokens, in the order in which transformers asks them.
 constexpr std::array<const char*, 2> files_of_ids{"generation_config.json", "config.json"};
 
+constexpr auto or_name_one = " (trireme data prepare takes --end-of-text instead)";
+
 /// What one file says.
 struct Declaration {
   std::string place;  ///< "DIR/config.json: eos_token_id"
@@ -45,8 +47,8 @@ base::Status take_id(const Json& json, const Tokenizer& tokenizer, Declaration& 
   const auto size = static_cast<std::uint64_t>(tokenizer.vocab_size());
   if (id >= size || !tokenizer.id_to_token(static_cast<std::int32_t>(id))) {
     return refusal(said, format("is no token of the tokenizer beside it, which has ids below {} "
-                                "(texts would never end); correct one of the two files",
-                                size));
+                                "(texts would never end); correct one of the two files{}",
+                                size, or_name_one));
   }
   said.ids.push_back(static_cast<std::int32_t>(id));
   return {};
@@ -70,8 +72,9 @@ base::Status take_text(const Tokenizer& tokenizer, Declaration& said) {
   const auto id = tokenizer.token_to_id(text.get<std::string>());
   if (!id) {
     return refusal(said,
-                   "is no token of the tokenizer beside it (texts would never end); correct one of "
-                   "the two files");
+                   format("is no token of the tokenizer beside it (texts would never end); correct "
+                          "one of the two files{}",
+                          or_name_one));
   }
   said.ids.push_back(*id);
   return {};

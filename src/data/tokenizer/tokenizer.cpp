@@ -75,11 +75,11 @@ Status fill_bytes(const TokenizerFile& file, const Ids& ids, BpeModel& model) {
 
 }  // namespace
 
-Result<Tokenizer> Tokenizer::load(const std::filesystem::path& path) {
+Result<Tokenizer> Tokenizer::load(const std::filesystem::path& path, DeclaredEnds declared) {
   const auto text = base::read_text_file(path, base::ExitCode::checkpoint);
   if (!text) return text.failure();
   auto tokenizer = parse(*text, path.string());
-  if (!tokenizer) return tokenizer.failure();
+  if (!tokenizer || declared == DeclaredEnds::ignore) return tokenizer;
   auto ends = declared_ends(path.parent_path(), *tokenizer);
   if (!ends) return ends.failure();
   if (*ends) tokenizer->ends_ = std::make_shared<const TextEnds>(std::move(**ends));
