@@ -124,22 +124,18 @@ base::Status check_run_directory(const config::Config& config) {
   auto folder = base::absolute(config::run_directory(config)).lexically_normal();
   for (;;) {
     struct stat facts {};
-    if (::stat(folder.c_str(), &facts) == 0) {
-      if (S_ISDIR(facts.st_mode) && ::access(folder.c_str(), W_OK | X_OK) == 0) return {};
-      const int error = S_ISDIR(facts.st_mode) ? errno : ENOTDIR;
+    int error = ::stat(folder.c_str(), &facts) == 0 ? 0 : errno;
+    if (error == 0) {
+      const bool is_usable = S_ISDIR(facts.st_mode) && ::access(folder.c_str(), W_OK | X_OK) == 0;
+      if (is_usable) return {};
+      error = S_ISDIR(facts.st_mode) ? errno : ENOTDIR;
+    }
+    // Folders that are missing are made.
+    if (error != ENOENT || !folder.has_relative_path()) {
       return base::Failure{
           base::ExitCode::checkpoint,
           base::format("run.directory = {} cannot be made or written to ('{}': {}); name a folder "
                        "that can",
-                       config::run_directory(config).string(), folder.string(),
-                       std::strerror(error))};
-    }
-    if (errno != ENOENT || !folder.has_relative_path()) {
-      const int error = errno;
-      return base::Failure{
-          base::ExitCode::checkpoint,
-          base::format("run.directory = {} cannot be made ('{}': {}); name another "
-                       "folder",
                        config::run_directory(config).string(), folder.string(),
                        std::strerror(error))};
     }
