@@ -71,8 +71,23 @@ std::vector<std::string> command_for(int ranks, const std::vector<std::string>& 
   return command;
 }
 
+/// True of what mpirun gives to its ranks, where it was inherited from one that did not start this
+/// process: another mpirun refuses it as a call of itself, or looks for the daemons of the first.
+/// Parameters that users set are kept.
+bool is_of_ranks(std::string_view name) {
+  constexpr std::string_view parameter = "OMPI_MCA_";
+  if (name.starts_with("PMIX_")) return !name.starts_with("PMIX_MCA_");
+  if (!name.starts_with(parameter)) {
+    return name.starts_with("OMPI_") && !name.starts_with("OMPI_ALLOW_");
+  }
+  name.remove_prefix(parameter.size());
+  return name.starts_with("orte_") || name.starts_with("ess") || name == "pmix" ||
+         name == "initial_wdir" || name == "shmem_RUNTIME_QUERY_hint";
+}
+
 std::vector<std::string> variables_for(const base::Environment& environment) {
   auto variables = environment.variables();
+  std::erase_if(variables, [](const auto& each) { return is_of_ranks(each.first); });
   const std::string yes = "1";
   if (::geteuid() == 0) {
     // mpirun refuses root unless both variables are set.

@@ -8,6 +8,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <map>
+
 using namespace trireme;
 using namespace trireme::tests;
 
@@ -175,6 +177,29 @@ TEST_CASE("train --ranks says what mpirun lacks") {
   INFO(end.err);
   CHECK(end.exit_code == 3);
   CHECK(says(end.err, "TMPDIR=" + (folder.path() / "file").string() + " cannot be written"));
+}
+
+TEST_CASE("train --ranks starts ranks whatever an mpirun of before has left in the environment") {
+  const TemporaryFolder folder;
+  const Run run(folder);
+  auto start = run.start("2");
+  // As mpirun gives them to its ranks; the last one is a user's.
+  for (const auto& [name, value] : std::map<std::string, std::string>{
+           {"OMPI_COMM_WORLD_SIZE", "1"},
+           {"OMPI_COMM_WORLD_RANK", "0"},
+           {"OMPI_UNIVERSE_SIZE", "2"},
+           {"OMPI_MCA_ess", "^singleton"},
+           {"OMPI_MCA_ess_base_jobid", "1682178049"},
+           {"OMPI_MCA_orte_hnp_uri", "1682178048.0;tcp://127.0.0.1:1"},
+           {"PMIX_NAMESPACE", "1682178049"},
+           {"PMIX_RANK", "0"},
+           {"PMIX_SERVER_URI2", "1682178048.0;tcp4://127.0.0.1:1"},
+           {"OMPI_MCA_mpi_yield_when_idle", "1"}}) {
+    start.environment[name] = value;
+  }
+  const auto end = run_program(start);
+  INFO(end.err);
+  CHECK(end.exit_code == 0);
 }
 
 TEST_CASE("train --ranks is refused where ranks are another's to start") {
