@@ -79,6 +79,15 @@ Trainer::Trainer(const config::Config& config, runtime::Session& session, StartO
       options_(std::move(start)),
       curve_(optim::curve_from(keys_)),
       nonfinite_(std::make_unique<NonfiniteSteps>(keys_.optimizer.skip_nonfinite)) {
+  if (cluster_.mpi == nullptr) {
+    load(session);
+  } else {
+    // Announced before members are destroyed, whose threads may wait for a file system.
+    cluster_.mpi->announcing([&] { load(session); });
+  }
+}
+
+void Trainer::load(runtime::Session& session) {
   auto& cluster = cluster_;
   auto& kernels = kernels_;
   auto& world = *cluster_.world;

@@ -126,6 +126,33 @@ def check_lost_lock(place, check):
     check(not place.lines("lost", "save"), "it has saved into a run that is not its own")
 
 
+def check_held_up(place, check):
+    """A rank that fails alone as the run is loaded, while storage holds up its thread: pipes that
+    nobody writes stand for files that do not answer."""
+    run = place.folder / "held-up"
+    metrics, lock = run / "metrics.jsonl", run / "lock"
+    run.mkdir()
+    os.mkfifo(metrics)
+    launcher = place.start("held-up", 2, train__steps=4)
+    try:
+        # Ends when the first rank reads it.
+        writer = os.open(metrics, os.O_WRONLY)
+        begin = time.time()
+        lock.unlink()
+        os.mkfifo(lock)
+        metrics.unlink()
+        metrics.mkdir()
+        os.close(writer)
+        said, _ = launcher.communicate(timeout=60)
+        seconds = time.time() - begin
+    finally:
+        for process in place.processes("held-up"):
+            os.kill(process, signal.SIGKILL)
+        launcher.kill()
+    check(seconds < 20, f"peers were told after {seconds:.1f} s: {said}")
+    check("metrics.jsonl" in said and "first failing rank 0" in said, f"not told: {said}")
+
+
 def check_refusals(place, check):
     """What a start that was refused does to a finished run: nothing."""
     run = place.folder / "finished"
@@ -204,7 +231,7 @@ def main():
     check = Checks()
     with tempfile.TemporaryDirectory(prefix="trireme-run-directory-") as name:
         place = Place(arguments, pathlib.Path(name), check)
-        for part in [check_lock, check_lost_lock, check_refusals, check_leftovers,
+        for part in [check_lock, check_lost_lock, check_held_up, check_refusals, check_leftovers,
                      check_damage_after_import, check_metrics]:
             begin = time.time()
             part(place, check)

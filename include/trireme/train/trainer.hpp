@@ -73,6 +73,8 @@ class Trainer {
   void comment_job(const base::Environment& environment);
 
  private:
+  /// Reads data and model, plans and allocates memory, loads or initialises.
+  void load(runtime::Session& session);
   /// One step: samples in, one update out.
   void step();
   /// Passes a step to the report, the job's comment and the other observers.
