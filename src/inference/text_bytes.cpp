@@ -19,7 +19,7 @@ base::Result<std::optional<TextBytes>> TextBytes::of_weights(const fs::path& wei
   const bool asked = !config.options().data.tokenizer.empty();
   const auto path = huggingface::tokenizer_for(config, weights);
   if (path.empty()) return std::optional<TextBytes>{};
-  const auto tokenizer = data::Tokenizer::load(path);
+  const auto tokenizer = data::Tokenizer::load(path, data::DeclaredEnds::ignore);
   if (!tokenizer) {
     if (asked) return tokenizer.failure();
     base::log::warning("eval", "no bits per byte: {}", tokenizer.failure().text);

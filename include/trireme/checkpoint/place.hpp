@@ -22,8 +22,8 @@ std::filesystem::path checkpoints_of_run(const std::filesystem::path& run);
 std::filesystem::path choose_checkpoints(const std::filesystem::path& run,
                                          const std::string& directory);
 
-/// What choose_checkpoints() would refuse, as far as files of this machine tell; writes nothing,
-/// and asks no object store.
+/// What choose_checkpoints() would refuse, as far as it can be told without writing. Asks an object
+/// store only where the run has its steps in one.
 base::Status check_checkpoints(const std::filesystem::path& run, const std::string& directory);
 
 /// Throws Error (launch) if another folder has taken the directory over since the run chose it: a

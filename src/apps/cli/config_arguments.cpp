@@ -3,6 +3,7 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/base/path.hpp"
+#include "trireme/base/shell_word.hpp"
 #include "trireme/base/text.hpp"
 #include "trireme/config/sources.hpp"
 #include "trireme/launch/contract.hpp"
@@ -63,11 +64,12 @@ base::Status check_resume(const ConfigArguments& arguments) {
     for (const auto* const up : {"..", "../.."}) {
       const auto around = std::filesystem::path(run) / up;
       if (!is_run(around)) continue;
-      const auto name = around.lexically_normal();
+      const auto plain = around.lexically_normal();
+      const auto name = plain.has_filename() ? plain : plain.parent_path();
       return base::usage_failure(base::format(
           "--resume {}: this is a folder in a run, which goes on from its newest step; "
           "write --resume {}",
-          run, name.has_filename() ? name.string() : name.parent_path().string()));
+          run, base::shell_word(name.string())));
     }
     return base::usage_failure(base::format(
         "--resume {}: there is no '{}' (every run that has begun has one); name a run directory, "

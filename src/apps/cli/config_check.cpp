@@ -111,7 +111,6 @@ base::Status check_companions(const config::Config& config, Verdict& verdict) {
   if (const auto status = train::check_tokenizer_is_there(config); !status.ok()) {
     verdict.missing.push_back(status.failure().text);
   }
-  if (auto status = train::check_run_directory(config); !status.ok()) return status;
   const auto& checkpoints = keys.checkpoint.directory;
   if (auto status = checkpoint::check_checkpoints(config::run_directory(config), checkpoints);
       !status.ok()) {
@@ -128,6 +127,8 @@ base::Status check_companions(const config::Config& config, Verdict& verdict) {
 }  // namespace
 
 base::Result<Verdict> check_run(const config::Config& config, int ranks) {
+  // Before its steps are looked for.
+  if (auto status = train::check_run_directory(config); !status.ok()) return status.failure();
   const auto continuation = train::continued(config);
   if (!continuation.ok()) return continuation.failure();
   const auto& own = continuation->config;

@@ -3,6 +3,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
+#include "trireme/base/folder_fault.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/path.hpp"
 #include "trireme/base/random_id.hpp"
@@ -185,11 +186,19 @@ base::Status not_elsewhere(const fs::path& run, const std::string& directory) {
 
 base::Status check_checkpoints(const fs::path& run, const std::string& directory) {
   if (auto status = not_elsewhere(run, directory); !status.ok()) return status;
+  if (directory.empty() || store::is_url(directory)) return {};
   const auto chosen = named_place(run, directory);
-  const auto claim = claim_file(chosen);
-  if (directory.empty() || store::is_url(directory) || !is_file(claim)) return {};
+  if (const auto fault = base::folder_fault(chosen); !fault.empty()) {
+    return base::Failure{
+        base::ExitCode::checkpoint,
+        base::format("checkpoint.directory = {} cannot be made or written to ({}); "
+                     "name a folder that can",
+                     base::printable(directory), fault)};
+  }
+  const auto found = read_claim(claim_file(chosen));
+  if (found.empty()) return {};
   const auto id = is_file(id_file(run)) ? first_line(text_of(id_file(run))) : std::string();
-  return not_of_another(chosen, run, id, text_of(claim));
+  return not_of_another(chosen, run, id, found);
 }
 
 fs::path choose_checkpoints(const fs::path& run, const std::string& directory) {

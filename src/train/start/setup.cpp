@@ -3,9 +3,9 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
+#include "trireme/base/folder_fault.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
-#include "trireme/base/path.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/config/sources.hpp"
@@ -22,12 +22,7 @@
 
 #include "train/start/resolved_values.hpp"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 namespace trireme::train {
 
@@ -41,7 +36,7 @@ base::Result<model::ModelConfig> model_from(const config::Config& config) {
   const bool unnamed =
       !*known && !config.options().model.vocab_size && config.options().model.from.empty();
   if (unnamed && !tokenizer.empty()) {
-    auto loaded = data::Tokenizer::load(tokenizer);
+    auto loaded = data::Tokenizer::load(tokenizer, data::DeclaredEnds::ignore);
     if (!loaded) return loaded.failure();
     vocabulary = loaded->vocab_size();
   }
@@ -64,7 +59,7 @@ bool is_unused(const fs::path& directory) {
 
 /// Warns of documents that begin otherwise than prompts do: both follow from the tokenizer.
 void say_begin_of_text(const config::Config& config, const fs::path& path) {
-  const auto tokenizer = data::Tokenizer::load(path);
+  const auto tokenizer = data::Tokenizer::load(path, data::DeclaredEnds::ignore);
   if (!tokenizer) return;
   std::vector<fs::path> files;
   for (const auto& source : config.options().data.train) files.emplace_back(source.text);
@@ -121,26 +116,13 @@ void write_run_files(const config::Config& config, const model::ModelConfig& mod
 }
 
 base::Status check_run_directory(const config::Config& config) {
-  auto folder = base::absolute(config::run_directory(config)).lexically_normal();
-  for (;;) {
-    struct stat facts {};
-    int error = ::stat(folder.c_str(), &facts) == 0 ? 0 : errno;
-    if (error == 0) {
-      const bool is_usable = S_ISDIR(facts.st_mode) && ::access(folder.c_str(), W_OK | X_OK) == 0;
-      if (is_usable) return {};
-      error = S_ISDIR(facts.st_mode) ? errno : ENOTDIR;
-    }
-    // Folders that are missing are made.
-    if (error != ENOENT || !folder.has_relative_path()) {
-      return base::Failure{
-          base::ExitCode::checkpoint,
-          base::format("run.directory = {} cannot be made or written to ('{}': {}); name a folder "
-                       "that can",
-                       config::run_directory(config).string(), folder.string(),
-                       std::strerror(error))};
-    }
-    folder = folder.parent_path();
-  }
+  const auto directory = config::run_directory(config);
+  const auto fault = base::folder_fault(directory);
+  if (fault.empty()) return {};
+  return base::Failure{
+      base::ExitCode::checkpoint,
+      base::format("run.directory = {} cannot be made or written to ({}); name a folder that can",
+                   directory.string(), fault)};
 }
 
 base::Status enter_run(const fs::path& directory, base::Rank rank) {

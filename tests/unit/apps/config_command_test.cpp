@@ -248,9 +248,11 @@ TEST_CASE("config check refuses the places that a start would refuse") {
     std::string part;
   };
   const std::vector<Case> cases{
-      {"run.directory=" + file, 6, "Not a directory"},
-      {"run.directory=" + file + "/below", 6, "Not a directory"},
+      {"run.directory=" + file, 6, "run.directory = " + file + " cannot be made or written to"},
+      {"run.directory=" + file + "/below", 6, "Not a directory); name a folder that can"},
       {"checkpoint.directory=gs://bucket/x", 2, "no URL that is known here"},
+      {"checkpoint.directory=" + file, 6, "checkpoint.directory = " + file},
+      {"checkpoint.directory=" + file + "/below", 6, "Not a directory"},
       {"checkpoint.directory=" + taken, 2, "checkpoints of another run, '/elsewhere/run'"}};
   for (const auto& [setting, exit_code, part] : cases) {
     CAPTURE(setting);
@@ -269,4 +271,22 @@ TEST_CASE("config check refuses the places that a start would refuse") {
   }
   // Nothing was made.
   CHECK_FALSE(std::filesystem::exists(std::filesystem::path(file).parent_path() / "runs"));
+}
+
+TEST_CASE(
+    "config check reads a tokenizer for its size beside which an end is declared that it lacks") {
+  const TemporaryFolder folder;
+  const auto path = folder.write("a.conf", std::string(eight_heads)).string();
+  const auto tokenizer = folder.path() / "tokenizer.json";
+  std::filesystem::copy_file(TRIREME_SOURCE_DIR "/tests/golden/tokenizer/gpt2.json", tokenizer);
+  folder.write("tokenizer_config.json", R"({"eos_token":"<none>"})");
+  auto text = std::string(eight_heads);
+  text.erase(text.find("vocab_size"), std::string("vocab_size = 512\n").size());
+  const auto sized = folder.write("b.conf", text).string();
+  for (const auto& each : {path, sized}) {
+    const auto end =
+        run_trireme({"config", "check", each, "--set", "data.tokenizer=" + tokenizer.string()});
+    INFO(end.err);
+    CHECK(end.exit_code == 0);
+  }
 }

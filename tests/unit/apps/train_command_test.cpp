@@ -3,6 +3,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/shell_word.hpp"
 #include "trireme/device/kernels.hpp"
 
 #include "support/temporary_folder.hpp"
@@ -253,13 +254,16 @@ TEST_CASE("a run to go on with has a name") {
 
 TEST_CASE("a folder in a run is not the run to go on with, and the run is named") {
   const tests::TemporaryFolder folder;
-  const auto step = folder.path() / "r" / "checkpoints" / "step-000000001";
-  std::filesystem::create_directories(step);
-  std::ofstream(folder.path() / "r" / "config.resolved.conf") << "[train]\nsteps = 1\n";
-  for (const auto& named : {step.parent_path(), step}) {
-    const auto end = run_trireme({"train", "--resume", named.string()});
-    CHECK(end.exit_code == 2);
-    CHECK(contains(end.err, "write --resume " + (folder.path() / "r").string() + "\n"));
+  for (const std::string name : {"r", "r 2"}) {
+    const auto run = folder.path() / name;
+    const auto step = run / "checkpoints" / "step-000000001";
+    std::filesystem::create_directories(step);
+    std::ofstream(run / "config.resolved.conf") << "[train]\nsteps = 1\n";
+    for (const auto& named : {step.parent_path(), step}) {
+      const auto end = run_trireme({"train", "--resume", named.string()});
+      CHECK(end.exit_code == 2);
+      CHECK(contains(end.err, "write --resume " + base::shell_word(run.string()) + "\n"));
+    }
   }
 }
 

@@ -10,6 +10,7 @@
 #include <catch2/catch.hpp>
 
 #include <barrier>
+#include <fstream>
 #include <thread>
 
 using namespace trireme;
@@ -152,4 +153,27 @@ TEST_CASE("of several runs that take a directory at once one has it, and the oth
     // Only the claim is left.
     CHECK(std::distance(fs::directory_iterator(shared), fs::directory_iterator()) == 1);
   }
+}
+
+TEST_CASE("a check refuses what the choice would refuse, and writes nothing") {
+  const tests::TemporaryFolder folder;
+  const auto run = make_run(folder.path() / "run");
+  const auto shared = make_run(folder.path() / "shared");
+  const auto check = [&](const std::string& directory) {
+    const auto status = checkpoint::check_checkpoints(run, directory);
+    return status.ok() ? std::string() : status.failure().text;
+  };
+  CHECK(check("").empty());
+  CHECK(check(shared.string()).empty());
+  CHECK(check((folder.path() / "not" / "yet").string()).empty());
+  CHECK(fs::is_empty(run));
+  // A claim that a full disk has left empty is nobody's.
+  std::ofstream(shared / "run").close();
+  checkpoint::run_id(run);
+  CHECK(check(shared.string()).empty());
+  checkpoint::choose_checkpoints(run, shared.string());
+  CHECK(check(shared.string()).empty());
+  std::ofstream(folder.path() / "file").close();
+  CHECK_THAT(check((folder.path() / "file" / "below").string()),
+             Catch::Contains("checkpoint.directory = ") && Catch::Contains("Not a directory"));
 }
