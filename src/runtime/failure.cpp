@@ -8,6 +8,7 @@
 #include "trireme/base/log.hpp"
 #include "trireme/base/utc.hpp"
 #include "trireme/base/utf8.hpp"
+#include "trireme/runtime/run_lock.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -143,16 +144,26 @@ void write_failure(const comm::RankFailure& failure, const FailureReport& report
 
 namespace {
 
+std::int64_t milliseconds_of(std::chrono::system_clock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
+}
+
 /// failure.json of a start that began then; none of an earlier one.
 std::optional<base::Json> failure_since(const std::filesystem::path& path,
                                         std::chrono::system_clock::time_point began) {
   auto failure = base::read_json_file(path);
   if (!failure.ok() || !failure->is_object()) return std::nullopt;
   const auto noted = base::utc_milliseconds(failure->value("time", std::string{}));
-  const auto beginning =
-      std::chrono::duration_cast<std::chrono::milliseconds>(began.time_since_epoch()).count();
-  if (!noted || *noted < beginning) return std::nullopt;
+  if (!noted || *noted < milliseconds_of(began)) return std::nullopt;
   return *std::move(failure);
+}
+
+/// True if the run is another start's, which writes its own failure.
+bool is_held_since_before(const std::filesystem::path& run,
+                          std::chrono::system_clock::time_point began) {
+  const auto holder = living_holder(run);
+  const auto since = holder ? base::utc_milliseconds(holder->since) : std::nullopt;
+  return since && *since < milliseconds_of(began);
 }
 
 /// A failure that no rank has lived to report: which one was first is not known.
@@ -176,6 +187,7 @@ void note_end_of_task(const std::filesystem::path& run_directory, const std::str
   if (!std::filesystem::is_directory(run_directory, ignored)) return;
   auto failure = failure_since(path, began);
   if (!failure) {
+    if (is_held_since_before(run_directory, began)) return;
     put_failure_aside(run_directory);
     failure = unsaid_failure(end);
   }

@@ -31,7 +31,7 @@ void write_failure(const comm::RankFailure& failure, const FailureReport& report
 /// Adds to RUN/failure.json of a start that began at `began` how the task of the first failing rank
 /// ended ("signal SIGSEGV"), which only the parent of its process knows. Where no rank has lived to
 /// write the file, it is made, and one of an earlier start put aside. Nothing without a run
-/// directory; a failure to write is logged.
+/// directory, and where another start holds it; a failure to write is logged.
 void note_end_of_task(const std::filesystem::path& run_directory, const std::string& end,
                       std::chrono::system_clock::time_point began);
 

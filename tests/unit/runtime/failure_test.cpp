@@ -4,6 +4,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/runtime/run_lock.hpp"
 
 #include "support/temporary_folder.hpp"
 
@@ -67,6 +68,18 @@ TEST_CASE("a signal that left no rank alive to report it is noted by its parent"
   const auto none = folder.path() / "none";
   runtime::note_end_of_task(none, "signal SIGKILL", began);
   CHECK_FALSE(std::filesystem::exists(none));
+}
+
+TEST_CASE("a start that died beside the one that holds the run leaves the run's files alone") {
+  const tests::TemporaryFolder folder;
+  const auto lock = base::value_or_throw(runtime::RunLock::take(folder.path(), ""));
+  const auto later = std::chrono::system_clock::now() + std::chrono::seconds(1);
+  runtime::note_end_of_task(folder.path(), "signal SIGKILL", later);
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "failure.json"));
+  // This start's own lock, which a file system keeps for a while.
+  const auto before = later - std::chrono::seconds(10);
+  runtime::note_end_of_task(folder.path(), "signal SIGKILL", before);
+  CHECK(std::filesystem::exists(folder.path() / "failure.json"));
 }
 
 TEST_CASE("failure.json of an earlier start is put aside, so that this one can leave its own") {
