@@ -189,6 +189,8 @@ void RunRecord::take_step(const Json& line, std::int64_t passed_ms) {
 void RunRecord::take_event(const Json& line) {
   last_event = text(line, "event");
   const auto at_step = whole_number(line, "step");
+  // Of a process that has lost the run.
+  const bool is_late = whole_number(line, "restart").value_or(restart) < restart;
   if (last_event == "start") {
     ++start_count;
     start_ms = time_of(line);
@@ -203,7 +205,7 @@ void RunRecord::take_event(const Json& line) {
     if (at_step && *at_step <= step) take_back(*at_step);
     step = at_step.value_or(step);
     ++steps_of_start;
-  } else if (last_event == "done" || last_event == "stop") {
+  } else if (!is_late && (last_event == "done" || last_event == "stop")) {
     end = last_event == "done" ? End::done : End::stopped;
     // The line that says where this start began may be lost.
     if (at_step && *at_step < step) take_back(*at_step + 1);

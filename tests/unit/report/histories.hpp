@@ -152,6 +152,14 @@ inline std::vector<History> histories() {
                      R"({"kind":"processors","restart":0,"step":13,"node":"n"})"
                      "\n"),
                  13, State::unknown, 10, 13, 1, 2});
+  for (const auto* event : {"done", "stop"}) {
+    all.push_back({"a late end of a process that has lost the run",
+                   trained().start(11).steps(11, 14).append(
+                       base::format(R"({{"kind":"event","event":"{}","restart":0,"step":12}})"
+                                    "\n",
+                                    event)),
+                   14, State::unknown, 10, 14, 1, 2});
+  }
   all.push_back({"begun anew", done().start(1).steps(1, 3), 3, State::unknown, 0, 3, 1, 20});
   all.push_back({"begun anew, none yet", done().start(1), 0, State::unknown, 0, 0, 0, 20});
   for (const std::size_t bytes : {std::size_t{20} << 10, std::size_t{600} << 10}) {
