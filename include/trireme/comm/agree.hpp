@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "trireme/base/path.hpp"
 #include "trireme/base/result.hpp"
 #include "trireme/comm/peer_error.hpp"
 #include "trireme/comm/process_group.hpp"
@@ -39,6 +40,8 @@ base::Status status_of(F&& action) {
     throw;
   } catch (const base::Error& error) {
     return base::Failure{error.code(), error.what()};
+  } catch (const std::filesystem::filesystem_error& error) {
+    return base::failure_of(error);
   } catch (const std::exception& error) {
     return base::Failure{base::ExitCode::internal, error.what()};
   }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "trireme/comm/agree.hpp"
 #include "trireme/comm/peer_error.hpp"
 #include "trireme/comm/process_group.hpp"
 
 #include <catch2/catch.hpp>
 
+#include <filesystem>
+#include <stdexcept>
 #include <vector>
 
 using namespace trireme;
@@ -73,4 +76,15 @@ TEST_CASE("tensors that do not fit a collective are a defect of the caller") {
   CHECK_THROWS_AS(group->all_reduce(whole.slice(1, 0, 2)), base::Error);
   CHECK_THROWS_AS(group->all_gather(whole.slice(0, 0, 2), whole), base::Error);
   CHECK_THROWS_AS(group->broadcast(whole, 1), base::Error);
+}
+
+TEST_CASE("a name that the system does not take is a status of files, and no defect") {
+  const std::string name(300, 'n');
+  const auto status = comm::status_of([&] { std::filesystem::create_directory(name); });
+  REQUIRE_FALSE(status.ok());
+  CHECK(status.failure().code == base::ExitCode::checkpoint);
+  CHECK(status.failure().text == "cannot use '" + name + "': File name too long");
+  const auto other = comm::status_of([] { throw std::runtime_error("other"); });
+  REQUIRE_FALSE(other.ok());
+  CHECK(other.failure().code == base::ExitCode::internal);
 }
