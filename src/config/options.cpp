@@ -189,9 +189,9 @@ OptimizerOptions optimizer_options(const Section& section) {
   section.read("per_head", optimizer.per_head);
   section.read("group_bytes", optimizer.group_bytes);
   section.read("assignment", optimizer.assignment,
-               {{"padded", layout::Assignment::padded},
-                {"contiguous", layout::Assignment::contiguous},
-                {"shared", layout::Assignment::shared}});
+               {{"padded", ownership::Assignment::padded},
+                {"contiguous", ownership::Assignment::contiguous},
+                {"shared", ownership::Assignment::shared}});
   section.read("weight_decay", optimizer.weight_decay);
   section.read("clip_norm", optimizer.clip_norm);
   section.read("skip_nonfinite", optimizer.skip_nonfinite);

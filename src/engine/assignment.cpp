@@ -14,7 +14,7 @@ using layout::Axis;
 model::CostOfMatrix cost_of_matrix(const EngineOptions& options) {
   if (!optim::has_matrix_rule(options.rule.kind)) return {};
   return [rule = std::shared_ptr(optim::make_matrix_rule(options.rule, options.dtype))](
-             const layout::MatrixShape& shape) {
+             const ownership::MatrixShape& shape) {
     return model::MatrixCost{rule->flops(shape), rule->split(shape)};
   };
 }
@@ -34,7 +34,7 @@ void choose_assignment(EngineOptions& options) {
                .tokens = static_cast<double>(sequences * options.sequence_length),
                .parameter_bytes = static_cast<int>(device::size_of(options.dtype)),
                .micro_batches = static_cast<double>(options.micro_batches)},
-      .machine = on_gpus ? layout::Machine{} : layout::machine_of_cpus()};
+      .machine = on_gpus ? ownership::MachineSpeeds{} : ownership::speeds_of_cpus()};
   auto chosen = model::run_assignment(options.model, question);
   options.assignment = chosen.assignment;
   options.assignment_reason = std::move(chosen.reason);

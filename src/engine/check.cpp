@@ -49,7 +49,7 @@ layout::ParallelArrangement arrangement_of(const EngineOptions& options) {
 /// multiply codes 16 at a time along both dimensions of a weight; the rule is the same on CPUs, so
 /// that a run may move to a GPU.
 base::Status check_fp8(const EngineOptions& options) {
-  if (options.linear_forward != model::LinearForward::e4m3) return {};
+  if (options.linear_forward != layers::LinearForward::e4m3) return {};
   constexpr std::int64_t together = 16;
   const auto& model = options.model;
   const auto tensor = std::int64_t{options.mesh.degree(Axis::tensor)};
@@ -75,7 +75,7 @@ base::Status check_matrices(const EngineOptions& options) {
   const auto kind = options.rule.kind;
   if (!optim::has_matrix_rule(kind)) return {};
   // At level 0 data-parallel ranks share nothing.
-  const bool shares = options.assignment == layout::Assignment::shared &&
+  const bool shares = options.assignment == ownership::Assignment::shared &&
                       (options.zero_level > 0 || options.mesh.degree(Axis::tensor) > 1);
   if (shares) {
     if (kind != optim::RuleKind::muon) {

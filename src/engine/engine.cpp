@@ -76,11 +76,11 @@ void clear_state(const optim::Optimizer& optimizer, const std::vector<optim::Seg
 model::StageParameters stage_parameters(const EngineOptions& options) {
   auto assignment = options.assignment;
   // Data-parallel ranks own matrices whole where tensor-parallel ones share them.
-  if (assignment == layout::Assignment::shared && options.mesh.degree(Axis::tensor) > 1) {
-    assignment = layout::Assignment::contiguous;
+  if (assignment == ownership::Assignment::shared && options.mesh.degree(Axis::tensor) > 1) {
+    assignment = ownership::Assignment::contiguous;
   }
   // Order of the matrices: at level 0 every rank updates all of them, whatever the plan.
-  if (options.zero_level == 0) assignment = layout::Assignment::padded;
+  if (options.zero_level == 0) assignment = ownership::Assignment::padded;
   return {options.model, stage_place(options), bucket_elements(options),
           model::MatrixOwning{cost_of_matrix(options), options.matrices, assignment}};
 }
@@ -105,7 +105,7 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
               options.micro_batch,
               options.sequence_length,
               options.sequence_parallel,
-              trains() ? options.recompute : model::Recompute::full,
+              trains() ? options.recompute : layers::Recompute::full,
               options.loss_rows,
               options.seed,
               options.linear_forward} {
@@ -163,7 +163,7 @@ void Engine::Parts::say_rules() const {
                   100.0 * static_cast<double>(elements) /
                       static_cast<double>(model::parameter_count(options.model)));
   if (options.assignment_reason.empty()) return;
-  base::log::info("engine", "optimizer.assignment = {}: {}", layout::name(options.assignment),
+  base::log::info("engine", "optimizer.assignment = {}: {}", ownership::name(options.assignment),
                   options.assignment_reason);
 }
 
@@ -204,8 +204,8 @@ void Engine::Parts::make_parameters() {
     hashes = memory.of(Purpose::gradients).allocate(device::DType::i32, {pieces, 2});
   }
   stage.bind(flat_parameters, flat_gradients);
-  if (options.linear_forward == model::LinearForward::e4m3 &&
-      options.weight_copies == model::WeightCopies::kept) {
+  if (options.linear_forward == layers::LinearForward::e4m3 &&
+      options.weight_copies == layers::WeightCopies::kept) {
     context.weight_copies = &weight_copies.emplace(stage, memory.of(Purpose::parameters));
   }
 }
@@ -228,8 +228,8 @@ void Engine::Parts::make_chunks() {
     messages.emplace_back(*groups.pipeline, layout::ChunkPlace{my_stage(), chunk}, shape,
                           ChunkMessages::Needs{virtual_stages, held, trains()},
                           memory.of(Purpose::communication));
-    const model::Chunk::Role role{place.chunks[index], messages.back().is_first(),
-                                  messages.back().is_last()};
+    const layers::Chunk::Role role{place.chunks[index], messages.back().is_first(),
+                                   messages.back().is_last()};
     chunks.emplace_back(context, stage, role, held, memory.of(Purpose::activations),
                         memory.of(Purpose::parameters));
   }

@@ -34,9 +34,9 @@ base::Status check(const config::Config& config, const layout::ParallelArrangeme
 }
 
 /// Copies of weights, which are worth their memory where a step reads weights more than once.
-model::WeightCopies weight_copies_of(const EngineOptions& options) {
-  const bool once = options.micro_batches == 1 && options.recompute != model::Recompute::full;
-  return once ? model::WeightCopies::for_each_use : model::WeightCopies::kept;
+layers::WeightCopies weight_copies_of(const EngineOptions& options) {
+  const bool once = options.micro_batches == 1 && options.recompute != layers::Recompute::full;
+  return once ? layers::WeightCopies::for_each_use : layers::WeightCopies::kept;
 }
 
 /// A chunk of rows reads and writes the whole gradient of the head, 8 bytes an element, for 2 *
@@ -102,8 +102,8 @@ base::Result<EngineOptions> options_from(const config::Config& config,
   options.sequence_length = train.sequence_length;
   options.dtype = compute_type(numerics);
   options.linear_forward = numerics.precision == config::Precision::fp8
-                               ? model::LinearForward::e4m3
-                               : model::LinearForward::plain;
+                               ? layers::LinearForward::e4m3
+                               : layers::LinearForward::plain;
   options.sequence_parallel = parallel.sequence && mesh.degree(Axis::tensor) > 1
                                   ? model::SequenceParallel::on
                                   : model::SequenceParallel::off;

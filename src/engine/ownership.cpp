@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which elements and matrices a rank updates.
-#include "trireme/layout/ownership.hpp"
-
 #include "trireme/base/contract.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/philox.hpp"
 #include "trireme/engine/alike_shards.hpp"
 #include "trireme/engine/parameter_parts.hpp"
 #include "trireme/optim/matrix_rule.hpp"
+#include "trireme/ownership/plan.hpp"
 
 #include "state.hpp"
 
@@ -39,8 +38,8 @@ device::StochasticRounding place_in_tensor(const model::StageParameters& stage,
 }
 
 /// Of a matrix that data-parallel ranks hold rows of.
-optim::SharedMatrix sharing_of(const layout::MatrixOwner& owner, const layout::MatrixShape& shape,
-                               int number) {
+optim::SharedMatrix sharing_of(const ownership::MatrixOwner& owner,
+                               const ownership::MatrixShape& shape, int number) {
   optim::SharedMatrix sharing;
   for (std::size_t index = 0; index < owner.ranges.size(); ++index) {
     const auto& [rank, begin, end] = owner.ranges[index];
@@ -54,7 +53,7 @@ optim::SharedMatrix sharing_of(const layout::MatrixOwner& owner, const layout::M
 }
 
 /// Of one that tensor-parallel ranks hold parts of.
-optim::SharedMatrix sharing_of(const layout::MatrixOwner& owner,
+optim::SharedMatrix sharing_of(const ownership::MatrixOwner& owner,
                                const std::vector<layout::Box>& parts, int number) {
   optim::SharedMatrix sharing;
   for (std::size_t rank = 0; rank < parts.size(); ++rank) {
@@ -137,19 +136,19 @@ class MatricesOfRule {
  public:
   explicit MatricesOfRule(const EngineOptions& options)
       : rule_(optim::make_matrix_rule(options.rule, device::DType::f32)),
-        shares_(options.assignment == layout::Assignment::shared) {}
+        shares_(options.assignment == ownership::Assignment::shared) {}
 
-  std::vector<optim::OwnerState> states(const layout::MatrixShape& shape) const {
+  std::vector<optim::OwnerState> states(const ownership::MatrixShape& shape) const {
     return rule_ ? rule_->owner_states(shape) : std::vector<optim::OwnerState>{};
   }
-  std::int64_t state_elements(const layout::MatrixShape& shape) const {
+  std::int64_t state_elements(const ownership::MatrixShape& shape) const {
     std::int64_t sum = 0;
     for (const auto& state : states(shape)) sum += state.shape.rows * state.shape.columns;
     return sum;
   }
-  layout::OwnedTensor work(const optim::Segment& segment) const {
+  ownership::OwnedTensor work(const optim::Segment& segment) const {
     const auto& [rows, columns] = segment.shape;
-    layout::OwnedTensor work;
+    ownership::OwnedTensor work;
     work.shape = segment.shape;
     work.flops =
         static_cast<double>(segment.blocks) * rule_->flops({rows / segment.blocks, columns});
@@ -176,14 +175,14 @@ class MatricesOfRule {
 std::vector<std::int64_t> assign_owners(std::vector<optim::Segment>& segments, int ranks,
                                         const MatricesOfRule& rule) {
   std::vector<optim::Segment*> matrices;
-  std::vector<layout::OwnedTensor> works;
+  std::vector<ownership::OwnedTensor> works;
   for (auto& segment : segments) {
     if (segment.content != optim::Content::matrix) continue;
     matrices.push_back(&segment);
     works.push_back(rule.work(segment));
   }
   std::vector<std::int64_t> elements(static_cast<std::size_t>(ranks), 0);
-  const auto owners = layout::divide_matrices(works, ranks);
+  const auto owners = ownership::divide_matrices(works, ranks);
   for (std::size_t index = 0; index < matrices.size(); ++index) {
     auto& segment = *matrices[index];
     const auto& owner = owners[index];

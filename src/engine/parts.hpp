@@ -3,7 +3,7 @@
 
 #include "trireme/engine/engine.hpp"
 #include "trireme/engine/registrations.hpp"
-#include "trireme/model/stage.hpp"
+#include "trireme/layers/stage.hpp"
 #include "trireme/model/stage_parameters.hpp"
 
 #include "engine/data/batches.hpp"
@@ -32,12 +32,12 @@ struct Engine::Parts {
   Batches batches;
   /// Null where the device waits by itself.
   std::unique_ptr<device::Stopwatch> tensor_watch;
-  model::StageContext context;
+  layers::StageContext context;
   device::Tensor flat_parameters;
   device::Tensor flat_gradients;  // f32, empty for inference
   device::Tensor hashes;          // i32 [parameter parts, 2], empty for inference
-  std::optional<model::KeptCopies> weight_copies;
-  std::vector<model::Chunk> chunks;
+  std::optional<layers::KeptCopies> weight_copies;
+  std::vector<layers::Chunk> chunks;
   std::vector<ChunkMessages> messages;
   device::Tensor logits;
   std::optional<GradientReducer> reducer;

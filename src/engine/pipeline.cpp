@@ -52,7 +52,7 @@ std::size_t PipelineExecutor::slot_of(const Action& action) const {
 }
 
 template <typename Body>
-void PipelineExecutor::run_part(CudaGraphCache::Key key, const model::MicroBatch& batch,
+void PipelineExecutor::run_part(CudaGraphCache::Key key, const layers::MicroBatch& batch,
                                 const Body& body) {
   key.addresses.push_back(batch.tokens.raw());
   key.number = batch.loss_scale;
@@ -61,7 +61,7 @@ void PipelineExecutor::run_part(CudaGraphCache::Key key, const model::MicroBatch
   if (stage_.graphs.made()) poll();
 }
 
-void PipelineExecutor::forward(const Action& action, const model::MicroBatch& batch) {
+void PipelineExecutor::forward(const Action& action, const layers::MicroBatch& batch) {
   const telemetry::SpanScope span(telemetry::SpanKind::forward, place_of(action));
   const auto chunk = static_cast<std::size_t>(action.virtual_stage);
   auto& messages = stage_.messages[chunk];
@@ -75,7 +75,7 @@ void PipelineExecutor::forward(const Action& action, const model::MicroBatch& ba
   if (messages.is_last()) kernels_.start_sum(stage_.chunks[chunk].losses());
 }
 
-void PipelineExecutor::backward(const Action& action, const model::MicroBatch& batch, bool last,
+void PipelineExecutor::backward(const Action& action, const layers::MicroBatch& batch, bool last,
                                 const Completed& completed) {
   const telemetry::SpanScope span(telemetry::SpanKind::backward, place_of(action));
   const auto chunk = static_cast<std::size_t>(action.virtual_stage);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "trireme/engine/engine.hpp"
-#include "trireme/model/stage.hpp"
+#include "trireme/layers/stage.hpp"
 
 #include "engine/data/batches.hpp"
 #include "engine/graphs/graphs.hpp"
@@ -86,7 +86,7 @@ class ChunkMessages {
 class PipelineExecutor {
  public:
   struct Stage {
-    std::vector<model::Chunk>& chunks;
+    std::vector<layers::Chunk>& chunks;
     std::vector<ChunkMessages>& messages;
     /// Activation slots of each chunk.
     std::vector<int> slots;
@@ -121,9 +121,9 @@ class PipelineExecutor {
   void expect(const layout::Action& action);
   std::size_t slot_of(const layout::Action& action) const;
   template <typename Body>
-  void run_part(CudaGraphCache::Key key, const model::MicroBatch& batch, const Body& body);
-  void forward(const layout::Action& action, const model::MicroBatch& batch);
-  void backward(const layout::Action& action, const model::MicroBatch& batch, bool last,
+  void run_part(CudaGraphCache::Key key, const layers::MicroBatch& batch, const Body& body);
+  void forward(const layout::Action& action, const layers::MicroBatch& batch);
+  void backward(const layout::Action& action, const layers::MicroBatch& batch, bool last,
                 const Completed& completed);
 
   Stage stage_;

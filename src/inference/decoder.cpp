@@ -49,8 +49,8 @@ std::vector<layout::Box> vocabulary_parts(const DecoderOptions& options) {
 
 /// The step that needs the most: every slot up to its last position, and the rows with as few of
 /// the slots as can hold them.
-std::vector<model::SequencePart> largest_step(const DecoderOptions& options) {
-  std::vector<model::SequencePart> parts;
+std::vector<layers::SequencePart> largest_step(const DecoderOptions& options) {
+  std::vector<layers::SequencePart> parts;
   std::int64_t first_row = 0;
   for (int slot = 0; slot < options.capacity.slots; ++slot) {
     const std::int64_t others = options.capacity.slots - slot - 1;
@@ -100,7 +100,7 @@ struct Decoder::Parts {
   const engine::Engine* engine;
   std::optional<model::StageParameters> own_parameters;
   const model::StageParameters& parameters;
-  model::StageContext context;
+  layers::StageContext context;
   std::vector<layout::Box> vocabulary;
   Tensor flat_parameters;
   Tensor tokens;  // i32 [rows_at_once]
@@ -113,7 +113,7 @@ struct Decoder::Parts {
   /// Logits of a step in host memory.
   std::vector<float> host_logits;
   /// [chunk], over the members above; constructed last.
-  std::vector<std::unique_ptr<model::DecoderStage>> chunks;
+  std::vector<std::unique_ptr<layers::DecoderStage>> chunks;
   /// Memory that collectives and messages work in; ends before memory and groups do.
   engine::Registrations registrations;
 
@@ -122,10 +122,10 @@ struct Decoder::Parts {
   int stages() const { return groups.pipeline->size(); }
   bool is_last_stage() const { return groups.pipeline->rank() + 1 == stages(); }
   /// The part of the model that ends with the head.
-  model::DecoderStage& last_chunk() { return *chunks.back(); }
+  layers::DecoderStage& last_chunk() { return *chunks.back(); }
   void make_buffers();
   void make_chunks();
-  void run_chunks(std::span<const model::SequencePart> sequences, const Tensor& local_tokens,
+  void run_chunks(std::span<const layers::SequencePart> sequences, const Tensor& local_tokens,
                   const Tensor& rows);
   std::int64_t widest() const;
   Tensor whole_logits(std::int64_t count);
@@ -164,9 +164,9 @@ void Decoder::Parts::make_chunks() {
     const layout::ChunkPlace place{groups.pipeline->rank(), chunk};
     const bool is_first = layout::previous_chunk(place, stages()).stage < 0;
     const bool is_last = layout::next_chunk(place, stages(), options.virtual_stages).stage < 0;
-    chunks.push_back(std::make_unique<model::DecoderStage>(
+    chunks.push_back(std::make_unique<layers::DecoderStage>(
         context, parameters,
-        model::Chunk::Role{ranges[static_cast<std::size_t>(chunk)], is_first, is_last},
+        layers::Chunk::Role{ranges[static_cast<std::size_t>(chunk)], is_first, is_last},
         options.capacity, memory.of(Purpose::activations), memory.of(Purpose::parameters)));
   }
 }
@@ -230,7 +230,7 @@ Tensor Decoder::Parts::on_host(const Tensor& values) {
   return values.moved_to(host_logits.data());
 }
 
-void Decoder::Parts::run_chunks(std::span<const model::SequencePart> sequences,
+void Decoder::Parts::run_chunks(std::span<const layers::SequencePart> sequences,
                                 const Tensor& local_tokens, const Tensor& rows) {
   if (engine != nullptr) engine->await_parameters();
   auto& pipeline = *groups.pipeline;
@@ -270,7 +270,7 @@ bool Decoder::is_last_stage() const {
   return parts_->is_last_stage();
 }
 
-Tensor Decoder::run(std::span<const model::SequencePart> sequences,
+Tensor Decoder::run(std::span<const layers::SequencePart> sequences,
                     std::span<const std::int32_t> tokens) {
   auto& parts = *parts_;
   const auto rows = static_cast<std::int64_t>(tokens.size());

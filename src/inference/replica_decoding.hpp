@@ -71,7 +71,7 @@ class ReplicaDecoding {
   void collect();
   void choose(const device::Tensor& logits);
   void take(DecodedSequence& sequence, std::int32_t token);
-  DecodedSequence& of(const model::SequencePart& part) {
+  DecodedSequence& of(const layers::SequencePart& part) {
     return sequences_[holders_[static_cast<std::size_t>(part.slot)]];
   }
 
@@ -83,7 +83,7 @@ class ReplicaDecoding {
   /// Sequence in each slot.
   std::vector<std::size_t> holders_;
   std::size_t next_ = 0;
-  std::vector<model::SequencePart> parts_;
+  std::vector<layers::SequencePart> parts_;
   std::vector<std::int32_t> tokens_;
   std::vector<std::int32_t> next_tokens_;
 };

@@ -95,32 +95,32 @@ std::int64_t blocks_of(const Parameter& parameter, const ModelConfig& config,
   return of_heads ? parameter.tensor.shape[0] / config.head_dim : 1;
 }
 
-MatrixCost cost_of(const CostOfMatrix& cost, const layout::MatrixShape& shape,
+MatrixCost cost_of(const CostOfMatrix& cost, const ownership::MatrixShape& shape,
                    std::int64_t blocks) {
   auto known = cost({shape.rows / blocks, shape.columns});
   if (blocks == 1) return known;
   return {static_cast<double>(blocks) * known.flops, {}};
 }
 
-MatrixCost muon_cost(const layout::MatrixShape& shape) {
-  const auto form = layout::cheapest_newton_schulz_form(shape);
-  return {layout::newton_schulz_flops(form, shape), layout::split_newton_schulz(shape)};
+MatrixCost muon_cost(const ownership::MatrixShape& shape) {
+  const auto form = ownership::cheapest_newton_schulz_form(shape);
+  return {ownership::newton_schulz_flops(form, shape), ownership::split_newton_schulz(shape)};
 }
 
-std::vector<layout::OwnedTensor> owned_tensors(const ModelConfig& config, int tensor,
-                                               const CostOfMatrix& cost,
-                                               const MatrixSelection& selection) {
+std::vector<ownership::OwnedTensor> owned_tensors(const ModelConfig& config, int tensor,
+                                                  const CostOfMatrix& cost,
+                                                  const MatrixSelection& selection) {
   auto list = parameters(config);
   std::stable_sort(list.begin(), list.end(), [&](const Parameter& a, const Parameter& b) {
     return turn(a.place, config.num_hidden_layers) < turn(b.place, config.num_hidden_layers);
   });
   const auto mesh = layout::Mesh::of(1, 1, tensor);
-  std::vector<layout::OwnedTensor> tensors;
+  std::vector<ownership::OwnedTensor> tensors;
   tensors.reserve(list.size());
   std::string fused_name;
   for (const auto& parameter : list) {
     const auto& shape = parameter.tensor.shape;
-    layout::OwnedTensor owned;
+    ownership::OwnedTensor owned;
     owned.name = parameter.tensor.name;
     owned.shape = {shape[0], shape.size() == 2 ? shape[1] : 0};
     owned.held_elements = held_elements(parameter, mesh);
@@ -129,7 +129,7 @@ std::vector<layout::OwnedTensor> owned_tensors(const ModelConfig& config, int te
       owned.flops = known.flops;
       owned.split = std::move(known.split);
       owned.joined = tensor == 1 && parameter.fused_name == fused_name && !tensors.empty() &&
-                     tensors.back().held_elements % layout::OwnershipOptions{}.alignment == 0;
+                     tensors.back().held_elements % ownership::PlanOptions{}.alignment == 0;
       fused_name = parameter.fused_name;
     }
     tensors.push_back(std::move(owned));

@@ -5,8 +5,8 @@
 
 namespace trireme::model {
 
-using layout::Assignment;
 using layout::Axis;
+using ownership::Assignment;
 
 RunAssignment run_assignment(const ModelConfig& config, const AssignmentQuestion& question) {
   const auto& mesh = question.mesh;
@@ -16,21 +16,21 @@ RunAssignment run_assignment(const ModelConfig& config, const AssignmentQuestion
   stage.num_hidden_layers = (config.num_hidden_layers + stages - 1) / stages;
   auto tensors = owned_tensors(stage, mesh.degree(Axis::tensor), question.cost, question.matrices);
   // What AdamW updates lies in buckets of its own in either.
-  std::erase_if(tensors, [](const layout::OwnedTensor& tensor) { return !tensor.is_matrix(); });
-  layout::OwnershipOptions options;
+  std::erase_if(tensors, [](const ownership::OwnedTensor& tensor) { return !tensor.is_matrix(); });
+  ownership::PlanOptions options;
   options.data = mesh.degree(Axis::data);
   options.tensor = mesh.degree(Axis::tensor);
   options.bucket_elements = question.bucket_elements;
   auto work = question.work;
   work.parameters /= stages;
-  std::vector<layout::PricedPlan> plans;
-  for (const auto each : layout::all_assignments) {
+  std::vector<ownership::PricedPlan> plans;
+  for (const auto each : ownership::all_assignments) {
     if (each == Assignment::shared && !question.can_share) continue;
-    auto plan = plan_ownership(tensors, options, each);
+    auto plan = ownership::make_plan(tensors, options, each);
     const auto cost = price(plan, tensors, work, question.machine);
     plans.push_back({std::move(plan), cost});
   }
-  const auto choice = layout::choose(std::move(plans));
+  const auto choice = ownership::choose(std::move(plans));
   return {choice.chosen.plan.assignment, choice.reason};
 }
 

@@ -81,7 +81,7 @@ layout::FlatLayout concatenated(layout::FlatLayout head, const layout::FlatLayou
 /// `matrices`, behind which its others lie without gaps.
 layout::FlatLayout flat_of_owners(std::span<const FusedParameter> matrices,
                                   std::span<const std::size_t> first_of,
-                                  const layout::OwnershipPlan& plan) {
+                                  const ownership::Plan& plan) {
   layout::FlatLayout flat;
   flat.shards = plan.data;
   flat.alignment = parameter_alignment;
@@ -104,7 +104,7 @@ layout::FlatLayout flat_of_owners(std::span<const FusedParameter> matrices,
   }
   for (const auto& bucket : plan.buckets) {
     flat.buckets.push_back(bucket.flat);
-    if (plan.assignment == layout::Assignment::padded) continue;
+    if (plan.assignment == ownership::Assignment::padded) continue;
     auto& cuts = flat.cuts.emplace_back(bucket.cuts);
     for (auto& cut : cuts) cut -= bucket.flat.begin;
   }
@@ -180,7 +180,7 @@ layout::FlatLayout StageParameters::owned_layout(std::span<const FusedParameter>
                                                  const layout::Mesh& mesh,
                                                  std::int64_t bucket_elements,
                                                  const MatrixOwning& owning) {
-  std::vector<layout::OwnedTensor> tensors;
+  std::vector<ownership::OwnedTensor> tensors;
   std::vector<std::size_t> first_of;      // [matrix]: its first tensor
   std::vector<std::size_t> parameter_of;  // [tensor]
   for (const auto& fused : matrices) {
@@ -193,7 +193,7 @@ layout::FlatLayout StageParameters::owned_layout(std::span<const FusedParameter>
     for (const auto& piece : fused.pieces) {
       const auto& parameter = parameters_[piece.parameter];
       const auto& tensor = parameter.tensor;
-      const layout::MatrixShape shape{tensor.shape[0], tensor.shape[1]};
+      const ownership::MatrixShape shape{tensor.shape[0], tensor.shape[1]};
       const bool is_first = &piece == &fused.pieces.front();
       if (is_first || apart) {
         auto& owned = tensors.emplace_back();
@@ -208,18 +208,18 @@ layout::FlatLayout StageParameters::owned_layout(std::span<const FusedParameter>
       tensors.back().held_elements += held_elements(tensor, mesh).second;
     }
   }
-  layout::OwnershipOptions options;
+  ownership::PlanOptions options;
   options.data = mesh.degree(Axis::data);
   options.bucket_elements = bucket_elements;
   options.alignment = parameter_alignment;
-  const auto plan = layout::plan_ownership(tensors, options, owning.assignment);
+  const auto plan = ownership::make_plan(tensors, options, owning.assignment);
   for (const auto& owner : plan.matrices) {
     if (owner.is_shared()) shared_.emplace(parameter_of[owner.tensor], owner);
   }
   return flat_of_owners(matrices, first_of, plan);
 }
 
-const layout::MatrixOwner* StageParameters::sharing_of(const ShardPiece& piece) const {
+const ownership::MatrixOwner* StageParameters::sharing_of(const ShardPiece& piece) const {
   const auto found = shared_.find(piece.parameter);
   return found == shared_.end() ? nullptr : &found->second;
 }

@@ -16,7 +16,7 @@ struct StepRun {
   int steps = 1;
 };
 /// All of an iteration, in the form of this shape.
-std::vector<StepRun> runs_of(const NewtonSchulz& rule, const layout::MatrixShape& shape);
+std::vector<StepRun> runs_of(const NewtonSchulz& rule, const ownership::MatrixShape& shape);
 
 /// Memory of a batch's work on [n, n] matrices: [count, n, n] each.
 struct GramMemory {

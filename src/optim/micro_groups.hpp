@@ -10,7 +10,7 @@ namespace trireme::optim {
 
 /// Matrices of one shape, and one cut into parts, that are updated together.
 struct MatrixRun {
-  layout::MatrixShape shape;
+  ownership::MatrixShape shape;
   std::int64_t blocks = 1;
   /// Elements in front of its first one in the memory of the group's whole matrices.
   std::int64_t begin = 0;

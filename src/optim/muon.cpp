@@ -15,13 +15,13 @@ class Muon final : public MatrixRule {
 
   std::vector<std::string> state_names() const override { return {"muon.momentum"}; }
 
-  double flops(const layout::MatrixShape& shape) const override {
-    return layout::newton_schulz_flops(form_of(rule_.newton_schulz, shape), shape,
-                                       rule_.newton_schulz.steps);
+  double flops(const ownership::MatrixShape& shape) const override {
+    return ownership::newton_schulz_flops(form_of(rule_.newton_schulz, shape), shape,
+                                          rule_.newton_schulz.steps);
   }
 
-  layout::SplitCost split(const layout::MatrixShape& shape) const override {
-    return layout::split_newton_schulz(shape, rule_.newton_schulz.steps);
+  ownership::SplitCost split(const ownership::MatrixShape& shape) const override {
+    return ownership::split_newton_schulz(shape, rule_.newton_schulz.steps);
   }
 
   const NewtonSchulz* iteration() const override { return &rule_.newton_schulz; }
@@ -37,7 +37,7 @@ class Muon final : public MatrixRule {
     orthogonalise(kernels, workspace, rule_.newton_schulz, products_, batch.matrices);
   }
 
-  float factor(const layout::MatrixShape& shape) const override {
+  float factor(const ownership::MatrixShape& shape) const override {
     const auto out = static_cast<double>(shape.rows);
     const auto in = static_cast<double>(shape.columns);
     switch (rule_.scale) {

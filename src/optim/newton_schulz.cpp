@@ -42,13 +42,13 @@ std::span<const Step> steps_of(NewtonSchulzCoefficients coefficients) {
 
 }  // namespace
 
-layout::NewtonSchulzForm form_of(const NewtonSchulz& rule, const layout::MatrixShape& shape) {
-  using layout::NewtonSchulzForm;
+ownership::NewtonSchulzForm form_of(const NewtonSchulz& rule, const ownership::MatrixShape& shape) {
+  using ownership::NewtonSchulzForm;
   const bool both = rule.triangles == device::Triangles::both;
   const auto plain = both ? NewtonSchulzForm::standard : NewtonSchulzForm::symmetric;
   const auto gram = both ? NewtonSchulzForm::gram : NewtonSchulzForm::gram_symmetric;
   const auto flops = [&](NewtonSchulzForm form) {
-    return layout::newton_schulz_flops(form, shape, rule.steps);
+    return ownership::newton_schulz_flops(form, shape, rule.steps);
   };
   return flops(gram) < flops(plain) ? gram : plain;
 }
@@ -58,11 +58,11 @@ Step newton_schulz_step(NewtonSchulzCoefficients coefficients, int step) {
   return steps[std::min(static_cast<std::size_t>(step), steps.size() - 1)];
 }
 
-std::vector<StepRun> runs_of(const NewtonSchulz& rule, const layout::MatrixShape& shape) {
+std::vector<StepRun> runs_of(const NewtonSchulz& rule, const ownership::MatrixShape& shape) {
   const auto form = form_of(rule, shape);
-  const bool gram =
-      form == layout::NewtonSchulzForm::gram || form == layout::NewtonSchulzForm::gram_symmetric;
-  const auto lengths = gram ? layout::newton_schulz_runs(rule.steps)
+  const bool gram = form == ownership::NewtonSchulzForm::gram ||
+                    form == ownership::NewtonSchulzForm::gram_symmetric;
+  const auto lengths = gram ? ownership::newton_schulz_runs(rule.steps)
                             : std::vector<int>(static_cast<std::size_t>(rule.steps), 1);
   std::vector<StepRun> runs;
   int first = 0;

@@ -54,9 +54,9 @@ class Shampoo final : public MatrixRule {
  public:
   explicit Shampoo(const Rule& rule) : rule_(rule) {}
 
-  std::vector<OwnerState> owner_states(const layout::MatrixShape& shape) const override {
-    const layout::MatrixShape left{shape.rows, block(shape.rows)};
-    const layout::MatrixShape right{shape.columns, block(shape.columns)};
+  std::vector<OwnerState> owner_states(const ownership::MatrixShape& shape) const override {
+    const ownership::MatrixShape left{shape.rows, block(shape.rows)};
+    const ownership::MatrixShape right{shape.columns, block(shape.columns)};
     return {{"shampoo.first_moment", shape}, {"shampoo.second_moment", shape},
             {"shampoo.left", left},          {"shampoo.right", right},
             {"shampoo.left_root", left},     {"shampoo.right_root", right},
@@ -65,7 +65,7 @@ class Shampoo final : public MatrixRule {
 
   /// A side of m in blocks of b: 3 m b n of products, and every root_every-th time 10 m b^2, of
   /// which nine are the eigendecomposition's (Golub & Van Loan 2013, 8.3).
-  double flops(const layout::MatrixShape& shape) const override {
+  double flops(const ownership::MatrixShape& shape) const override {
     const auto of_side = [&](std::int64_t side, std::int64_t other) {
       const auto b = static_cast<double>(block(side));
       const double products = 3.0 * static_cast<double>(other);

@@ -16,7 +16,7 @@ using device::Tensor;
 namespace {
 
 /// What a sharer computes.
-layout::Box box_of(const layout::MatrixShape& shape, const layout::FlatRange& slice) {
+layout::Box box_of(const ownership::MatrixShape& shape, const layout::FlatRange& slice) {
   if (shape.rows > shape.columns) return {{slice.begin, 0}, {slice.size(), shape.columns}};
   return {{0, slice.begin}, {shape.rows, slice.size()}};
 }
@@ -27,7 +27,7 @@ SharedUpdates::SharedUpdates(const NewtonSchulz& rule, DType products, comm::Pro
                              device::Kernels& kernels, device::Arena& workspace)
     : rule_(rule), products_(products), group_(group), kernels_(kernels), workspace_(workspace) {}
 
-void SharedUpdates::add(const layout::MatrixShape& shape, const SharedMatrix& sharing,
+void SharedUpdates::add(const ownership::MatrixShape& shape, const SharedMatrix& sharing,
                         const Tensor& held) {
   parts_.push_back(part_of(shape, sharing, held));
 }
@@ -51,7 +51,7 @@ Tensor SharedUpdates::Part::in_slice(const layout::Box& box) const {
       .slice(1, box.offset[1] - slice.begin, box.length[1]);
 }
 
-SharedUpdates::Part SharedUpdates::part_of(const layout::MatrixShape& shape,
+SharedUpdates::Part SharedUpdates::part_of(const ownership::MatrixShape& shape,
                                            const SharedMatrix& sharing, const Tensor& held) {
   const auto& sharers = sharing.sharers;
   const auto own = std::find_if(sharers.begin(), sharers.end(),

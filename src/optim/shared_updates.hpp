@@ -27,7 +27,7 @@ class SharedUpdates {
 
   /// `held`: f32, what the own sharer holds [rows, columns] of what is iterated, and then of its
   /// directions.
-  void add(const layout::MatrixShape& shape, const SharedMatrix& sharing,
+  void add(const ownership::MatrixShape& shape, const SharedMatrix& sharing,
            const device::Tensor& held);
   /// Next step of every matrix; false when all are done. Collective over the sharers of each:
   /// waits for what they have to send in this step.
@@ -44,7 +44,7 @@ class SharedUpdates {
     const SharedMatrix* sharing = nullptr;
     /// Of the own sharer.
     std::size_t own = 0;
-    layout::MatrixShape shape{};
+    ownership::MatrixShape shape{};
     device::Tensor held;
     device::Tensor x;     // [1, n, own slice]; none where that is empty
     device::Tensor next;  // [1, n, own slice]
@@ -71,7 +71,7 @@ class SharedUpdates {
     device::Tensor in_slice(const layout::Box& box) const;
   };
 
-  Part part_of(const layout::MatrixShape& shape, const SharedMatrix& sharing,
+  Part part_of(const ownership::MatrixShape& shape, const SharedMatrix& sharing,
                const device::Tensor& held);
   void start(Part& part);
   void finish(Part& part);

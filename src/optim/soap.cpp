@@ -50,7 +50,7 @@ class Soap final : public MatrixRule {
  public:
   explicit Soap(const Rule& rule) : rule_(rule) {}
 
-  std::vector<OwnerState> owner_states(const layout::MatrixShape& shape) const override {
+  std::vector<OwnerState> owner_states(const ownership::MatrixShape& shape) const override {
     std::vector<OwnerState> states{{"soap.first_moment", shape}, {"soap.second_moment", shape}};
     const auto add = [&](std::int64_t side, const std::string& factor) {
       if (!has_basis(side)) return;
@@ -67,7 +67,7 @@ class Soap final : public MatrixRule {
   /// A side of m: 7 m^2 n of products (two ways there, one back, its factor), and every
   /// root_every-th time 2 m^3 for the power iteration and 8/3 m^3 for Q of a QR decomposition.
   /// FLOPs of factor and power iteration, in fp64, count twice.
-  double flops(const layout::MatrixShape& shape) const override {
+  double flops(const ownership::MatrixShape& shape) const override {
     const auto of_side = [&](std::int64_t side, std::int64_t other) {
       if (!has_basis(side)) return 0.0;
       const auto m = static_cast<double>(side);
@@ -107,7 +107,7 @@ class Soap final : public MatrixRule {
  private:
   bool has_basis(std::int64_t side) const { return side <= rule_.factors.max_side; }
 
-  State state_of(std::span<const Tensor> states, const layout::MatrixShape& shape) const {
+  State state_of(std::span<const Tensor> states, const ownership::MatrixShape& shape) const {
     State state{states[0], states[1], {}, {}};
     const auto side_at = [&](std::size_t first) {
       return Side{{states[first], states[first + 1]}, states[first + 2]};

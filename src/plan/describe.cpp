@@ -32,16 +32,17 @@ std::string cells(const engine::MemoryUse& bytes) {
 }
 
 const char* precision_of(const engine::EngineOptions& options) {
-  return options.linear_forward == model::LinearForward::e4m3 ? "fp8" : device::name(options.dtype);
+  return options.linear_forward == layers::LinearForward::e4m3 ? "fp8"
+                                                               : device::name(options.dtype);
 }
 
 /// Text about kept weight copies; empty where layers multiply the stored weights themselves.
 std::string weight_copies_in_words(const engine::EngineOptions& options) {
-  if (options.linear_forward != model::LinearForward::e4m3) return {};
+  if (options.linear_forward != layers::LinearForward::e4m3) return {};
   switch (options.weight_copies) {
-    case model::WeightCopies::for_each_use:
+    case layers::WeightCopies::for_each_use:
       return "FP8 copies of weights are made for each product, in the workspace\n";
-    case model::WeightCopies::kept:
+    case layers::WeightCopies::kept:
       break;
   }
   return "FP8 copies of weights are made once a step and kept beside the parameters\n";
@@ -184,8 +185,8 @@ base::Json to_json(const MemoryPlan& plan) {
       {"largest", {{"rank", largest.rank.value()}, {"total", engine::total_bytes(largest.bytes)}}},
       {"ranks", ranks},
       {"not_counted", not_counted(plan)}};
-  if (options.linear_forward == model::LinearForward::e4m3) {
-    const bool kept = options.weight_copies == model::WeightCopies::kept;
+  if (options.linear_forward == layers::LinearForward::e4m3) {
+    const bool kept = options.weight_copies == layers::WeightCopies::kept;
     json["weight_copies"] = kept ? "kept" : "for each use";
   }
   if (plan.attention) json["attention"] = plan.attention->sentence;

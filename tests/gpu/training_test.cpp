@@ -140,7 +140,7 @@ TEST_CASE("a GPU trains in FP8 as the CPU does") {
     still_going(model::name(architecture));
     CAPTURE(model::name(architecture));
     auto options = options_for(architecture, layout::Mesh::of(1, 1, 1), device::DType::bf16);
-    options.linear_forward = model::LinearForward::e4m3;
+    options.linear_forward = layers::LinearForward::e4m3;
     const auto found =
         must_train_as_the_cpu(options, groups.views(), *gpu, "cpu, fp8", {1e-2, 0.3});
     CHECK(train(options, groups.views(), *gpu, steps, learning_rate) == found);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "trireme/layout/ownership.hpp"
 #include "trireme/layout/schedule.hpp"
+#include "trireme/ownership/plan.hpp"
 #include "trireme/schema/value.hpp"
 
 #include <cstdint>
@@ -135,7 +135,7 @@ struct OptimizerOptions {
   std::vector<std::string> adamw_matrices;
   bool per_head = false;
   /// None: the one that a run's plan costs least with.
-  std::optional<layout::Assignment> assignment;
+  std::optional<ownership::Assignment> assignment;
   std::int64_t group_bytes = 0;
   double weight_decay = 0;
   double clip_norm = 0;

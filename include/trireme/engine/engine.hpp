@@ -4,9 +4,9 @@
 #include "trireme/comm/process_group.hpp"
 #include "trireme/device/kernels.hpp"
 #include "trireme/engine/memory.hpp"
+#include "trireme/layers/stage_context.hpp"
 #include "trireme/layout/schedule.hpp"
 #include "trireme/model/owned_tensors.hpp"
-#include "trireme/model/stage_context.hpp"
 #include "trireme/model/stage_parameters.hpp"
 #include "trireme/optim/optimizer.hpp"
 
@@ -44,11 +44,11 @@ struct EngineOptions {
   std::int64_t sequence_length = 1;
   device::DType dtype = device::DType::f32;
   /// e4m3: with bf16 as the compute type.
-  model::LinearForward linear_forward = model::LinearForward::plain;
+  layers::LinearForward linear_forward = layers::LinearForward::plain;
   /// Copies of weights, with e4m3 alone.
-  model::WeightCopies weight_copies = model::WeightCopies::for_each_use;
+  layers::WeightCopies weight_copies = layers::WeightCopies::for_each_use;
   model::SequenceParallel sequence_parallel = model::SequenceParallel::off;
-  model::Recompute recompute = model::Recompute::none;
+  layers::Recompute recompute = layers::Recompute::none;
   /// Rows of a micro-batch whose logits exist at once.
   std::int64_t loss_rows = 1024;
   /// 0: every data-parallel rank has all optimizer state; 1: each has its shard.
@@ -58,7 +58,7 @@ struct EngineOptions {
   /// Which matrices a rule updates whole, where it updates any.
   model::MatrixSelection matrices;
   /// Of these matrices. Without effect at level 0.
-  layout::Assignment assignment = layout::Assignment::padded;
+  ownership::Assignment assignment = ownership::Assignment::padded;
   /// Why it is this one; empty where the configuration says which.
   std::string assignment_reason;
   /// Largest global gradient norm; 0: gradients are not clipped.

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "trireme/engine/engine.hpp"
-#include "trireme/model/decoder_stage.hpp"
+#include "trireme/layers/decoder_stage.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -25,7 +25,7 @@ struct DecoderOptions {
   /// Attention kernels of GPUs; nothing on CPUs.
   std::optional<device::AttentionChoice> gpu_attention;
   /// Sequences at once, and positions that each may reach.
-  model::DecoderStage::Capacity capacity;
+  layers::DecoderStage::Capacity capacity;
   /// New tokens of one step at most: from one a slot to as many as the caches have places.
   std::int64_t rows_at_once = 1;
 };
@@ -55,7 +55,7 @@ class Decoder {
   /// Collective over the replica. tokens: those of all parts, row after row. On the last stage:
   /// f32 [1, parts, vocabulary] in host memory, the logits after the last token of each part, the
   /// same bits on every tensor-parallel rank; valid until the next call. Empty on other stages.
-  device::Tensor run(std::span<const model::SequencePart> parts,
+  device::Tensor run(std::span<const layers::SequencePart> parts,
                      std::span<const std::int32_t> tokens);
   /// Collective over the replica. The step that needs the most memory, of made-up tokens; over
   /// measuring memory it is measured.

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "trireme/base/result.hpp"
-#include "trireme/layout/ownership.hpp"
 #include "trireme/model/parameters.hpp"
+#include "trireme/ownership/plan.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -35,21 +35,22 @@ std::int64_t blocks_of(const Parameter& parameter, const ModelConfig& config,
 /// What a matrix rule says of a matrix: FLOPs of one update, and whether it can be shared.
 struct MatrixCost {
   double flops = 0;
-  layout::SplitCost split;
+  ownership::SplitCost split;
 };
-using CostOfMatrix = std::function<MatrixCost(const layout::MatrixShape&)>;
+using CostOfMatrix = std::function<MatrixCost(const ownership::MatrixShape&)>;
 
 /// Newton-Schulz in the form with the fewest FLOPs.
-MatrixCost muon_cost(const layout::MatrixShape& shape);
+MatrixCost muon_cost(const ownership::MatrixShape& shape);
 
-/// All parameters in the order in which backward completes their gradients, for layout::
-/// plan_ownership. `tensor`: the tensor-parallel degree, which must suit the model. Without tensor
-/// parallelism parts of one product are joined, as StageParameters has them.
-std::vector<layout::OwnedTensor> owned_tensors(const ModelConfig& config, int tensor,
-                                               const CostOfMatrix& cost,
-                                               const MatrixSelection& selection = {});
+/// All parameters in the order in which backward completes their gradients, for
+/// ownership::make_plan. `tensor`: the tensor-parallel degree, which must suit the model. Without
+/// tensor parallelism parts of one product are joined, as StageParameters has them.
+std::vector<ownership::OwnedTensor> owned_tensors(const ModelConfig& config, int tensor,
+                                                  const CostOfMatrix& cost,
+                                                  const MatrixSelection& selection = {});
 
 /// Cost of a matrix, or of all blocks of one. Blocks are not shared.
-MatrixCost cost_of(const CostOfMatrix& cost, const layout::MatrixShape& shape, std::int64_t blocks);
+MatrixCost cost_of(const CostOfMatrix& cost, const ownership::MatrixShape& shape,
+                   std::int64_t blocks);
 
 }  // namespace trireme::model

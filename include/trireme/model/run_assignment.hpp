@@ -2,8 +2,8 @@
 #pragma once
 
 #include "trireme/layout/mesh.hpp"
-#include "trireme/layout/ownership_price.hpp"
 #include "trireme/model/owned_tensors.hpp"
+#include "trireme/ownership/price.hpp"
 
 #include <cstdint>
 #include <string>
@@ -21,12 +21,12 @@ struct AssignmentQuestion {
   /// Whether several ranks can compute a matrix.
   bool can_share = false;
   /// Of a step of the whole model.
-  layout::StepWork work;
-  layout::Machine machine;
+  ownership::StepWork work;
+  ownership::MachineSpeeds machine;
 };
 
 struct RunAssignment {
-  layout::Assignment assignment = layout::Assignment::padded;
+  ownership::Assignment assignment = ownership::Assignment::padded;
   /// In a sentence, for the log.
   std::string reason;
 };

@@ -67,16 +67,16 @@ struct MatrixOwning {
   /// What an update of a matrix costs its owner; without it no matrix is owned.
   CostOfMatrix cost{};
   MatrixSelection selection{};
-  layout::Assignment assignment = layout::Assignment::padded;
+  ownership::Assignment assignment = ownership::Assignment::padded;
 };
 
 /// Fused parameters of a rank and their places in its flat buffers: in the order in which backward
 /// completes their gradients, so that early buckets can be reduced while later layers still
 /// compute; deferred ones are in buckets of their own at the end, and a tied table behind them in
 /// one of its own (docs/decisions/0023). Matrices that a rule updates whole are in buckets of their
-/// own before the others, each in one shard, as a plan of layout::Assignment places them; q, k, v
-/// and gate, up lie behind each other, because their product reads them as one matrix, but may have
-/// different owners.
+/// own before the others, each in one shard, as a plan of ownership::Assignment places them; q, k,
+/// v and gate, up lie behind each other, because their product reads them as one matrix, but may
+/// have different owners.
 class StageParameters {
  public:
   StageParameters(const ModelConfig& config, const StagePlace& place, std::int64_t bucket_elements,
@@ -84,7 +84,7 @@ class StageParameters {
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
   /// Ranks that share the matrix of a shard piece; null where it has one owner.
-  const layout::MatrixOwner* sharing_of(const ShardPiece& piece) const;
+  const ownership::MatrixOwner* sharing_of(const ShardPiece& piece) const;
   /// Equal blocks of rows of an owned matrix that are matrices of their own to the rule.
   std::int64_t blocks_of(const Parameter& parameter) const;
   const std::vector<FusedParameter>& fused_parameters() const { return fused_parameters_; }
@@ -119,8 +119,8 @@ class StageParameters {
   std::vector<Parameter> parameters_;
   std::vector<FusedParameter> fused_parameters_;
   layout::FlatLayout flat_;
-  std::vector<bool> owned_buckets_;                    // [bucket]
-  std::map<std::size_t, layout::MatrixOwner> shared_;  // by parameter
+  std::vector<bool> owned_buckets_;                       // [bucket]
+  std::map<std::size_t, ownership::MatrixOwner> shared_;  // by parameter
   std::size_t first_deferred_bucket_ = 0;
   std::size_t first_tied_bucket_ = 0;
   std::map<std::string, std::size_t, std::less<>> index_;

@@ -3,8 +3,8 @@
 
 #include "trireme/device/arena.hpp"
 #include "trireme/device/kernels.hpp"
-#include "trireme/layout/matrix_cost.hpp"
 #include "trireme/optim/optimizer.hpp"
+#include "trireme/ownership/matrix_cost.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -17,7 +17,7 @@ namespace trireme::optim {
 /// State of a matrix that has a shape of its own and lies whole at the matrix's owner.
 struct OwnerState {
   std::string name;  ///< "shampoo.left"
-  layout::MatrixShape shape{};
+  ownership::MatrixShape shape{};
 };
 
 /// Whole matrices of one shape at their owner.
@@ -42,12 +42,12 @@ class MatrixRule {
   virtual std::vector<std::string> state_names() const { return {}; }
   /// State that lies at the owner of a matrix of this shape. The last of it is [1, 1]: the number
   /// of updates that the others have had, which the optimizer counts.
-  virtual std::vector<OwnerState> owner_states(const layout::MatrixShape&) const { return {}; }
+  virtual std::vector<OwnerState> owner_states(const ownership::MatrixShape&) const { return {}; }
   /// Counted floating-point operations of directions() for one matrix of this shape.
-  virtual double flops(const layout::MatrixShape& shape) const = 0;
+  virtual double flops(const ownership::MatrixShape& shape) const = 0;
   /// The same for a matrix that several ranks share; not possible() for a rule that needs one
   /// owner.
-  virtual layout::SplitCost split(const layout::MatrixShape&) const { return {}; }
+  virtual ownership::SplitCost split(const ownership::MatrixShape&) const { return {}; }
   /// What gives directions, of a rule whose matrices can be shared; or null.
   virtual const NewtonSchulz* iteration() const { return nullptr; }
 
@@ -61,7 +61,7 @@ class MatrixRule {
   virtual void directions(device::Kernels& kernels, device::Arena& workspace,
                           const MatrixBatch& batch) const = 0;
   /// Factor on the direction of a matrix [out, in], whatever part of it a rank holds.
-  virtual float factor(const layout::MatrixShape&) const { return 1.0F; }
+  virtual float factor(const ownership::MatrixShape&) const { return 1.0F; }
 };
 
 /// The rule for matrices; null where all parameters are updated element by element. `products`:

@@ -4,7 +4,7 @@
 #include "trireme/config/options.hpp"
 #include "trireme/device/arena.hpp"
 #include "trireme/device/kernels.hpp"
-#include "trireme/layout/matrix_cost.hpp"
+#include "trireme/ownership/matrix_cost.hpp"
 
 #include <array>
 #include <cstdint>
@@ -30,7 +30,7 @@ std::array<float, 3> newton_schulz_step(NewtonSchulzCoefficients coefficients, i
 
 /// Form in which a matrix of this shape is iterated: the one with fewer FLOPs. It depends on the
 /// shape alone, so that no bit depends on the machine.
-layout::NewtonSchulzForm form_of(const NewtonSchulz& rule, const layout::MatrixShape& shape);
+ownership::NewtonSchulzForm form_of(const NewtonSchulz& rule, const ownership::MatrixShape& shape);
 
 /// Replaces each matrix of a batch, f32 [count, rows, columns], contiguous, by its iteration. What
 /// is multiplied is of type `products`; `workspace` lends 2 x rows x columns + 3 x n x n elements

@@ -7,8 +7,8 @@
 #include "trireme/device/kernels.hpp"
 #include "trireme/layout/box.hpp"
 #include "trireme/layout/flat.hpp"
-#include "trireme/layout/matrix_cost.hpp"
 #include "trireme/optim/newton_schulz.hpp"
+#include "trireme/ownership/matrix_cost.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -113,7 +113,7 @@ struct Segment {
   device::StochasticRounding place{};
   Content content = Content::elements;
   /// Of a matrix.
-  layout::MatrixShape shape{};
+  ownership::MatrixShape shape{};
   /// Equal blocks of rows that are matrices of their own to the rule: heads.
   std::int64_t blocks = 1;
   /// [rank of a part exchange]: the part of the matrix that it has. The segment is that of the own

@@ -7,8 +7,8 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/device/arena.hpp"
-#include "trireme/layout/matrix_cost.hpp"
 #include "trireme/optim/newton_schulz.hpp"
+#include "trireme/ownership/matrix_cost.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -81,7 +81,7 @@ std::vector<Work> works_of(device::Kernels& kernels, device::Arena& arena, DType
   fill(kernels, matrix, arena);
   works.push_back(
       {"five steps of Newton-Schulz",
-       layout::newton_schulz_flops(layout::NewtonSchulzForm::standard, {side, length}),
+       ownership::newton_schulz_flops(ownership::NewtonSchulzForm::standard, {side, length}),
        [=, &kernels, &arena] { optim::orthogonalise(kernels, arena, {}, dtype, matrix); }});
   if (dtype != DType::f32) return works;
   // What SOAP multiplies with sums in fp64.

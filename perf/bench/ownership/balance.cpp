@@ -12,7 +12,7 @@
 namespace trireme::bench {
 namespace {
 
-using layout::Assignment;
+using ownership::Assignment;
 
 constexpr int rank_counts[] = {8, 32, 128, 256};
 
@@ -22,20 +22,20 @@ struct Cost {
 };
 const Cost costs[] = {{"standard", standard_cost}, {"cheapest", model::muon_cost}};
 
-layout::OwnershipPlan plan(const model::ModelConfig& config, const model::CostOfMatrix& cost,
-                           const layout::OwnershipOptions& options, Assignment assignment) {
-  return layout::plan_ownership(model::owned_tensors(config, options.tensor, cost), options,
-                                assignment);
+ownership::Plan plan(const model::ModelConfig& config, const model::CostOfMatrix& cost,
+                     const ownership::PlanOptions& options, Assignment assignment) {
+  return ownership::make_plan(model::owned_tensors(config, options.tensor, cost), options,
+                              assignment);
 }
 
-layout::OwnershipOptions of_degrees(int data, int tensor) {
-  layout::OwnershipOptions options;
+ownership::PlanOptions of_degrees(int data, int tensor) {
+  ownership::PlanOptions options;
   options.data = data;
   options.tensor = tensor;
   return options;
 }
 
-std::string cell(const layout::OwnershipPlan& plan) {
+std::string cell(const ownership::Plan& plan) {
   return base::format("{:.3f} {:4.1f}% {:>3}", plan.max_over_mean(), 100 * plan.padding(),
                       plan.buckets.size());
 }
@@ -52,7 +52,7 @@ void print_balance_row(const NamedModel& model, const Cost& cost, int data, int 
                    max_over_mean(canzona(fused, data, tensor)),
                    max_over_mean(snake(separate, ranks)), max_over_mean(peer.loads),
                    100 * peer.padding, peer.buckets, max_over_mean(longest_first(separate, ranks)));
-  for (const auto assignment : layout::all_assignments) {
+  for (const auto assignment : ownership::all_assignments) {
     if (assignment == Assignment::shared && !cost.of({1, 1}).split.possible()) {
       line += " | -";
     } else {
@@ -144,7 +144,7 @@ void print_planning_time() {
       double best = 1e9;
       for (int run = 0; run < 5; ++run) {
         const auto start = std::clock();
-        for (const auto each : layout::all_assignments) plan_ownership(tensors, options, each);
+        for (const auto each : ownership::all_assignments) make_plan(tensors, options, each);
         best = std::min(best, static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
       }
       std::cout << base::format("{:<5} {:>3} x {} {:6.1f}\n", model.name, data, tensor, 1e3 * best);

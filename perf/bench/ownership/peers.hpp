@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "trireme/layout/ownership.hpp"
+#include "trireme/ownership/plan.hpp"
 
 #include <span>
 #include <vector>

@@ -20,7 +20,7 @@ constexpr Sizes all_sizes[] = {
     {"14B", 40, 5120, 40, 8, 17408, false}, {"32B", 64, 5120, 64, 8, 25600, false}};
 
 Unit unit_of(const model::Parameter& parameter, const model::CostOfMatrix& cost) {
-  const layout::MatrixShape shape{parameter.tensor.shape[0], parameter.tensor.shape[1]};
+  const ownership::MatrixShape shape{parameter.tensor.shape[0], parameter.tensor.shape[1]};
   const auto n = static_cast<double>(shape.shorter());
   const auto m = static_cast<double>(shape.longer());
   return {parameter.place.layer, cost(shape).flops, n * m, m * n * n};
@@ -46,8 +46,8 @@ std::vector<NamedModel> qwen3_models() {
   return models;
 }
 
-model::MatrixCost standard_cost(const layout::MatrixShape& shape) {
-  return {layout::newton_schulz_flops(layout::NewtonSchulzForm::standard, shape), {}};
+model::MatrixCost standard_cost(const ownership::MatrixShape& shape) {
+  return {ownership::newton_schulz_flops(ownership::NewtonSchulzForm::standard, shape), {}};
 }
 
 std::vector<Unit> fused_units(const model::ModelConfig& config, const model::CostOfMatrix& cost,

@@ -18,7 +18,7 @@ struct NamedModel {
 std::vector<NamedModel> qwen3_models();
 
 /// Newton-Schulz as published.
-model::MatrixCost standard_cost(const layout::MatrixShape& shape);
+model::MatrixCost standard_cost(const ownership::MatrixShape& shape);
 
 /// q, k, v and gate, up as one matrix each, in the model's order. `as_one` costs them as one
 /// matrix; otherwise their parts are updated apart, but stay with one owner.

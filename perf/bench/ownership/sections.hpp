@@ -5,7 +5,7 @@ namespace trireme::bench {
 
 /// Whole fused matrices under simple plans: the figures that others can check.
 void print_simple_plans();
-/// Plans of layout::plan_ownership beside the peers', by ranks.
+/// Plans of ownership::make_plan beside the peers', by ranks.
 void print_balance();
 /// Distance of whole-matrix plans from the optimum.
 void print_optimum();

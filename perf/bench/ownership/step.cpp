@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/format.hpp"
-#include "trireme/layout/ownership_price.hpp"
+#include "trireme/ownership/price.hpp"
 
 #include "peers.hpp"
 #include "qwen3.hpp"
@@ -13,12 +13,12 @@
 namespace trireme::bench {
 namespace {
 
-using layout::Assignment;
-using layout::Machine;
-using layout::OwnershipOptions;
-using layout::OwnershipPlan;
-using layout::StepPrice;
-using layout::StepWork;
+using ownership::Assignment;
+using ownership::MachineSpeeds;
+using ownership::Plan;
+using ownership::PlanOptions;
+using ownership::StepPrice;
+using ownership::StepWork;
 
 constexpr double usual_tokens = 1048576;
 /// 128 sequences of 2,048: the defaults of Canzona's published script.
@@ -29,9 +29,9 @@ constexpr double published_gain = 1.57;
 /// One model on one arrangement of GPUs.
 struct Case {
   const NamedModel& model;
-  OwnershipOptions options;
+  PlanOptions options;
   StepWork work;
-  Machine machine;
+  MachineSpeeds machine;
 };
 
 /// Of two sequences of 4,096 each.
@@ -39,7 +39,8 @@ double micro_batches_of(double tokens, int data) {
   return std::max(1.0, tokens / data / 8192);
 }
 
-Case case_of(const NamedModel& model, int data, int tensor, double tokens, const Machine& machine) {
+Case case_of(const NamedModel& model, int data, int tensor, double tokens,
+             const MachineSpeeds& machine) {
   Case on{.model = model, .options = {}, .work = {}, .machine = machine};
   on.options.data = data;
   on.options.tensor = tensor;
@@ -50,8 +51,8 @@ Case case_of(const NamedModel& model, int data, int tensor, double tokens, const
   return on;
 }
 
-std::vector<layout::OwnedTensor> tensors_of(const Case& on, int tensor,
-                                            const model::CostOfMatrix& cost) {
+std::vector<ownership::OwnedTensor> tensors_of(const Case& on, int tensor,
+                                               const model::CostOfMatrix& cost) {
   return model::owned_tensors(on.model.config, tensor, cost);
 }
 
@@ -60,7 +61,7 @@ struct Position {
   int layer = 0;
   std::size_t unit = 0;
 };
-std::vector<Position> positions(const std::vector<layout::OwnedTensor>& tensors,
+std::vector<Position> positions(const std::vector<ownership::OwnedTensor>& tensors,
                                 const model::ModelConfig& config) {
   // fused_units() go through the model's order; the tensors through that of backward.
   std::vector<Position> by_tensor(tensors.size());
@@ -82,9 +83,9 @@ std::vector<Position> positions(const std::vector<layout::OwnedTensor>& tensors,
 /// updates is divided evenly. It says how long the update takes, but nothing of reductions and
 /// gathers.
 template <typename OwnerOf>
-OwnershipPlan plan_of_owners(const std::vector<layout::OwnedTensor>& tensors,
-                             const OwnershipOptions& options, const OwnerOf& owner_of) {
-  OwnershipPlan plan;
+Plan plan_of_owners(const std::vector<ownership::OwnedTensor>& tensors, const PlanOptions& options,
+                    const OwnerOf& owner_of) {
+  Plan plan;
   plan.data = options.data;
   plan.tensor = options.tensor;
   plan.load.assign(static_cast<std::size_t>(plan.ranks()), 0.0);
@@ -103,7 +104,7 @@ OwnershipPlan plan_of_owners(const std::vector<layout::OwnedTensor>& tensors,
     plan.load[static_cast<std::size_t>(rank)] += tensor.flops;
     length[static_cast<std::size_t>(rank / plan.tensor)] += tensor.held_elements;
   }
-  layout::OwnershipBucket bucket{{0, 0}, {0}};
+  ownership::PlannedBucket bucket{{0, 0}, {0}};
   for (const auto own : length) {
     bucket.cuts.push_back(bucket.cuts.back() + own + others / plan.data);
   }
@@ -123,9 +124,9 @@ StepPrice price_of_canzona(const Case& on, const model::CostOfMatrix& cost) {
                                    [&](std::size_t tensor) { return owners[place[tensor].unit]; });
   auto result = price(plan, tensors, on.work, on.machine);
   auto cuts = on.options;
-  cuts.order = layout::BucketOrder::of_backward;
+  cuts.order = ownership::BucketOrder::of_backward;
   const auto ragged =
-      price(plan_ownership(tensors, cuts, Assignment::contiguous), tensors, on.work, on.machine);
+      price(make_plan(tensors, cuts, Assignment::contiguous), tensors, on.work, on.machine);
   result.reduce = ragged.reduce;
   result.gather = ragged.gather;
   return result;
@@ -134,8 +135,8 @@ StepPrice price_of_canzona(const Case& on, const model::CostOfMatrix& cost) {
 /// Replaces what ZeRO level 1 does: gradients by all-reduce, which takes twice the time of a
 /// reduce-scatter, so that backward hides half as much of it; parameters by a gather of unequal
 /// parts, with a start for each owner, which nothing hides.
-void all_reduce_and_gather(const Case& on, const model::CostOfMatrix& cost,
-                           const OwnershipPlan& plan, StepPrice& result) {
+void all_reduce_and_gather(const Case& on, const model::CostOfMatrix& cost, const Plan& plan,
+                           StepPrice& result) {
   const auto held = tensors_of(on, on.options.tensor, cost);
   auto half = on.machine;
   half.node_bytes /= 2;
@@ -151,8 +152,8 @@ void all_reduce_and_gather(const Case& on, const model::CostOfMatrix& cost,
 
 /// Tensor-parallel ranks gather the matrices that their data-parallel rank owns, in one collective
 /// for each, and all compute the same.
-double gather_along_tp(const Case& on, const OwnershipPlan& plan,
-                       const std::vector<layout::OwnedTensor>& whole) {
+double gather_along_tp(const Case& on, const Plan& plan,
+                       const std::vector<ownership::OwnedTensor>& whole) {
   const int tensor = on.options.tensor;
   if (tensor == 1) return 0;
   std::vector<double> seconds(plan.load.size(), 0.0);
@@ -221,13 +222,13 @@ std::string case_text(const Case& on, const char* products) {
                       on.options.tensor, on.work.tokens, products);
 }
 
-layout::ChosenPlan choice_of(const Case& on) {
-  return choose_ownership(tensors_of(on, on.options.tensor, model::muon_cost), on.options, on.work,
-                          on.machine);
+ownership::ChosenPlan choice_of(const Case& on) {
+  return choose_plan(tensors_of(on, on.options.tensor, model::muon_cost), on.options, on.work,
+                     on.machine);
 }
 
 /// The plan of all three whose update alone is shortest.
-const layout::PricedPlan& shortest_update(const layout::ChosenPlan& choice) {
+const ownership::PricedPlan& shortest_update(const ownership::ChosenPlan& choice) {
   const auto* best = &choice.chosen;
   for (const auto& other : choice.others) {
     if (other.price.update() < best->price.update()) best = &other;
@@ -263,8 +264,8 @@ class Iteration {
       : case_(on),
         cost_(products.cost),
         tensors_(tensors_of(on, on.options.tensor, model::muon_cost)) {
-    for (const auto each : layout::all_assignments) {
-      plans_.push_back(plan_ownership(tensors_, on.options, each));
+    for (const auto each : ownership::all_assignments) {
+      plans_.push_back(make_plan(tensors_, on.options, each));
     }
   }
 
@@ -285,8 +286,8 @@ class Iteration {
  private:
   Case case_;
   model::CostOfMatrix cost_;
-  std::vector<layout::OwnedTensor> tensors_;
-  std::vector<OwnershipPlan> plans_;
+  std::vector<ownership::OwnedTensor> tensors_;
+  std::vector<Plan> plans_;
 };
 
 void print_whole_step(const Case& on, const Products& products) {
@@ -334,8 +335,8 @@ void print_parts(const Case& on) {
                               on.options.data, on.options.tensor, on.work.tokens, plan,
                               parts(price), buckets);
   };
-  for (const auto each : layout::all_assignments) {
-    const auto plan = plan_ownership(tensors, on.options, each);
+  for (const auto each : ownership::all_assignments) {
+    const auto plan = make_plan(tensors, on.options, each);
     line(name(each), price(plan, tensors, on.work, on.machine), plan.buckets.size());
   }
   const auto adamw = plan_of_adamw(tensors, on.options);
@@ -345,7 +346,7 @@ void print_parts(const Case& on) {
 }  // namespace
 
 void print_steps() {
-  const Machine machine;
+  const MachineSpeeds machine;
   const auto for_each_case = [&](double tokens, const auto& print) {
     for (const auto& [data, tensor] : {std::pair{256, 1}, std::pair{32, 8}}) {
       for (const auto& model : qwen3_models()) {

@@ -73,32 +73,32 @@ model::ModelConfig shape_of(const Settings& settings) {
 /// A matrix where a plan puts it.
 struct Placed {
   layout::FlatRange flat{};
-  layout::MatrixShape shape;
+  ownership::MatrixShape shape;
 };
 
 /// Ranges of one flat buffer, their division among ranks, and the matrices in them.
 struct Plan {
   std::string name;
-  std::vector<layout::OwnershipBucket> buckets;
+  std::vector<ownership::PlannedBucket> buckets;
   std::vector<Placed> matrices;
 
   std::int64_t size() const { return buckets.back().flat.end; }
 };
 
 /// Matrices of layers, in the order of backward.
-std::vector<layout::OwnedTensor> matrices_of(const model::ModelConfig& config,
-                                             const optim::MatrixRule& rule) {
-  auto tensors = model::owned_tensors(config, 1, [&](const layout::MatrixShape& shape) {
+std::vector<ownership::OwnedTensor> matrices_of(const model::ModelConfig& config,
+                                                const optim::MatrixRule& rule) {
+  auto tensors = model::owned_tensors(config, 1, [&](const ownership::MatrixShape& shape) {
     return model::MatrixCost{rule.flops(shape), {}};
   });
-  std::erase_if(tensors, [](const layout::OwnedTensor& tensor) { return !tensor.is_matrix(); });
+  std::erase_if(tensors, [](const ownership::OwnedTensor& tensor) { return !tensor.is_matrix(); });
   return tensors;
 }
 
-Plan plan_of(const std::vector<layout::OwnedTensor>& tensors,
-             const layout::OwnershipOptions& options, layout::Assignment assignment) {
-  const auto owned = layout::plan_ownership(tensors, options, assignment);
-  Plan plan{layout::name(assignment), owned.buckets, {}};
+Plan plan_of(const std::vector<ownership::OwnedTensor>& tensors,
+             const ownership::PlanOptions& options, ownership::Assignment assignment) {
+  const auto owned = ownership::make_plan(tensors, options, assignment);
+  Plan plan{ownership::name(assignment), owned.buckets, {}};
   for (const auto& piece : owned.pieces) {
     plan.matrices.push_back(
         {{piece.flat_begin, piece.flat_begin + piece.end}, tensors[piece.tensor].shape});
@@ -108,10 +108,10 @@ Plan plan_of(const std::vector<layout::OwnedTensor>& tensors,
 
 /// Own implementation of Canzona's plan (arXiv 2602.06079) as its code has it: q, k, v and gate, up
 /// are one tensor each, and cuts follow elements.
-Plan plan_of_canzona(const std::vector<layout::OwnedTensor>& tensors,
-                     const layout::OwnershipOptions& options) {
-  std::vector<layout::OwnedTensor> fused;
-  std::vector<std::vector<layout::MatrixShape>> shapes;
+Plan plan_of_canzona(const std::vector<ownership::OwnedTensor>& tensors,
+                     const ownership::PlanOptions& options) {
+  std::vector<ownership::OwnedTensor> fused;
+  std::vector<std::vector<ownership::MatrixShape>> shapes;
   for (const auto& tensor : tensors) {
     if (!tensor.joined) {
       fused.push_back(tensor);
@@ -123,8 +123,8 @@ Plan plan_of_canzona(const std::vector<layout::OwnedTensor>& tensors,
     shapes.back().push_back(tensor.shape);
   }
   auto cuts = options;
-  cuts.order = layout::BucketOrder::of_backward;
-  const auto owned = layout::plan_ownership(fused, cuts, layout::Assignment::contiguous);
+  cuts.order = ownership::BucketOrder::of_backward;
+  const auto owned = ownership::make_plan(fused, cuts, ownership::Assignment::contiguous);
   Plan plan{"Canzona", owned.buckets, {}};
   for (const auto& piece : owned.pieces) {
     auto begin = piece.flat_begin;
@@ -272,14 +272,14 @@ std::vector<std::unique_ptr<Way>> ways_of(const Settings& settings, comm::Proces
   rule.kind = optim::RuleKind::muon;
   const auto tensors =
       matrices_of(shape_of(settings), *optim::make_matrix_rule(rule, device::DType::f32));
-  layout::OwnershipOptions options;
+  ownership::PlanOptions options;
   options.data = data.size();
   // In the proportion that the whole model has with buckets of this size.
   options.bucket_elements /= std::int64_t{settings.divisor} * settings.divisor;
-  auto adamw = plan_of(tensors, options, layout::Assignment::padded);
+  auto adamw = plan_of(tensors, options, ownership::Assignment::padded);
   adamw.name = "AdamW";
   std::vector<std::unique_ptr<Way>> ways;
-  for (const auto assignment : {layout::Assignment::padded, layout::Assignment::contiguous}) {
+  for (const auto assignment : {ownership::Assignment::padded, ownership::Assignment::contiguous}) {
     ways.push_back(std::make_unique<Way>(plan_of(tensors, options, assignment), rule, data));
   }
   ways.push_back(std::make_unique<Way>(plan_of_canzona(tensors, options), rule, data));

@@ -8,9 +8,9 @@
 #include "trireme/base/path.hpp"
 #include "trireme/config/arrangement.hpp"
 #include "trireme/config/sources.hpp"
-#include "trireme/layout/ownership_picture.hpp"
 #include "trireme/model/owned_tensors.hpp"
 #include "trireme/optim/matrix_rule.hpp"
+#include "trireme/ownership/picture.hpp"
 #include "trireme/train/trainer.hpp"
 
 #include "apps/cli/commands.hpp"
@@ -77,9 +77,10 @@ base::Status check_degrees(const config::Config& config, const model::ModelConfi
   return {};
 }
 
-layout::StepWork work_of(const config::Config& config, const model::ModelConfig& model, int data) {
+ownership::StepWork work_of(const config::Config& config, const model::ModelConfig& model,
+                            int data) {
   const auto& train = config.options().train;
-  layout::StepWork work;
+  ownership::StepWork work;
   work.parameters = static_cast<double>(model::parameter_count(model));
   work.tokens = usual_tokens;
   if (train.global_batch) {
@@ -112,7 +113,7 @@ std::string origin_of(const optim::Rule& rule, const config::Config& config) {
 
 model::CostOfMatrix cost_of(const optim::Rule& rule) {
   const std::shared_ptr matrices = optim::make_matrix_rule(rule, device::DType::bf16);
-  return [matrices](const layout::MatrixShape& shape) {
+  return [matrices](const ownership::MatrixShape& shape) {
     return model::MatrixCost{matrices->flops(shape), matrices->split(shape)};
   };
 }
@@ -122,13 +123,13 @@ model::MatrixSelection selection_of(const config::Config& config) {
   return {optimizer.adamw_matrices, optimizer.per_head};
 }
 
-layout::OwnershipView view_of(const config::Config& config, const model::ModelConfig& model,
-                              int data, const OwnershipArguments& arguments) {
-  layout::OwnershipOptions options;
+ownership::View view_of(const config::Config& config, const model::ModelConfig& model, int data,
+                        const OwnershipArguments& arguments) {
+  ownership::PlanOptions options;
   options.data = data;
   options.tensor = config.options().parallel.tensor;
   options.group_bytes = config.options().optimizer.group_bytes;
-  layout::OwnershipView view;
+  ownership::View view;
   view.model = base::format("{}, {}", model::name(model.architecture),
                             base::counted(model.num_hidden_layers, "layer"));
   const auto rule = rule_of(config);
@@ -140,9 +141,9 @@ layout::OwnershipView view_of(const config::Config& config, const model::ModelCo
   view.tensors = model::owned_tensors(model, options.tensor, cost_of(rule), selection_of(config));
   view.work = work_of(config, model, data);
   view.choice =
-      choose_ownership(view.tensors, options, view.work, view.machine,
-                       arguments.assignment.empty() ? config.options().optimizer.assignment
-                                                    : layout::assignment(arguments.assignment));
+      choose_plan(view.tensors, options, view.work, view.machine,
+                  arguments.assignment.empty() ? config.options().optimizer.assignment
+                                               : ownership::assignment(arguments.assignment));
   view.adamw.plan = plan_of_adamw(view.tensors, options);
   view.adamw.price = price(view.adamw.plan, view.tensors, view.work, view.machine);
   return view;
@@ -165,12 +166,12 @@ base::ExitCode show_ownership(const config::Config& config, const config::Config
   write_drawing({.file = arguments.svg,
                  .room = "ownership",
                  .title = "the load of each rank",
-                 .picture = [&view] { return ownership_svg(view); },
+                 .picture = [&view] { return ownership::svg(view); },
                  .json = arguments.json,
                  .text =
                      [&] {
-                       return arguments.json ? base::json_text(ownership_json(view), 2) + "\n"
-                                             : ownership_text(view);
+                       return arguments.json ? base::json_text(ownership::json(view), 2) + "\n"
+                                             : ownership::text(view);
                      }},
                 context);
   return base::ExitCode::done;

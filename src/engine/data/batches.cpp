@@ -18,7 +18,7 @@ Tensor allocate_tokens(device::Arena& arena, std::int64_t rows) {
   return arena.allocate(device::DType::i32, {rows});
 }
 
-/// model::MicroBatch::places.
+/// layers::MicroBatch::places.
 Tensor allocate_places(device::Arena& arena) {
   return arena.allocate(device::DType::i32, {4});
 }
@@ -86,7 +86,7 @@ void Batches::upload() {
   uploaded_ = device_.record();
 }
 
-model::MicroBatch Batches::evaluation(int index) const {
+layers::MicroBatch Batches::evaluation(int index) const {
   const auto& batch = batches_[static_cast<std::size_t>(index)];
   auto given = batch.device;
   if (!graphs_.made()) {
@@ -96,15 +96,15 @@ model::MicroBatch Batches::evaluation(int index) const {
   return given;
 }
 
-model::MicroBatch Batches::training(int index, float loss_scale) const {
+layers::MicroBatch Batches::training(int index, float loss_scale) const {
   auto given = evaluation(index);
   given.loss_scale = loss_scale;
   given.dropout = dropout_;
   return given;
 }
 
-model::MicroBatch Batches::static_input(std::size_t chunk, std::size_t slot,
-                                        const model::MicroBatch& batch) const {
+layers::MicroBatch Batches::static_input(std::size_t chunk, std::size_t slot,
+                                         const layers::MicroBatch& batch) const {
   if (!graphs_.made()) return batch;
   auto given = static_inputs_[chunk][slot];
   given.loss_scale = batch.loss_scale;
@@ -112,8 +112,8 @@ model::MicroBatch Batches::static_input(std::size_t chunk, std::size_t slot,
   return given;
 }
 
-model::MicroBatch Batches::load_static_input(std::size_t chunk, std::size_t slot,
-                                             const model::MicroBatch& batch) const {
+layers::MicroBatch Batches::load_static_input(std::size_t chunk, std::size_t slot,
+                                              const layers::MicroBatch& batch) const {
   if (!graphs_.made()) return batch;
   const auto given = static_input(chunk, slot, batch);
   device_.copy(batch.tokens, given.tokens);

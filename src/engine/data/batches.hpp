@@ -2,7 +2,7 @@
 #pragma once
 
 #include "trireme/engine/engine.hpp"
-#include "trireme/model/stage_context.hpp"
+#include "trireme/layers/stage_context.hpp"
 
 #include "engine/graphs/graphs.hpp"
 
@@ -28,17 +28,17 @@ class Batches {
   void upload();
 
   /// Micro-batch `index` as kernels read it.
-  model::MicroBatch evaluation(int index) const;
+  layers::MicroBatch evaluation(int index) const;
   /// Micro-batch of training: with dropout and the scale of its gradients.
-  model::MicroBatch training(int index, float loss_scale) const;
+  layers::MicroBatch training(int index, float loss_scale) const;
 
   /// Static input of a slot, which replaces `batch` in CUDA graphs, whose addresses are fixed.
   /// Without graphs `batch` itself.
-  model::MicroBatch static_input(std::size_t chunk, std::size_t slot,
-                                 const model::MicroBatch& batch) const;
+  layers::MicroBatch static_input(std::size_t chunk, std::size_t slot,
+                                  const layers::MicroBatch& batch) const;
   /// Static input of a slot, after `batch` was copied there.
-  model::MicroBatch load_static_input(std::size_t chunk, std::size_t slot,
-                                      const model::MicroBatch& batch) const;
+  layers::MicroBatch load_static_input(std::size_t chunk, std::size_t slot,
+                                       const layers::MicroBatch& batch) const;
 
   /// Collective over the data-parallel group. Targets of all its ranks that are not left out; 1
   /// over measuring memory.
@@ -49,7 +49,7 @@ class Batches {
     TokenBuffers host;
     /// i32 [4] in host memory, from which device.places is uploaded.
     device::Tensor host_places;
-    model::MicroBatch device;
+    layers::MicroBatch device;
   };
   void make_static_inputs(const std::vector<int>& slots);
 
@@ -60,7 +60,7 @@ class Batches {
   std::int64_t sequence_length_;
   float dropout_;
   std::vector<Batch> batches_;
-  std::vector<std::vector<model::MicroBatch>> static_inputs_;  // [chunk][slot]
+  std::vector<std::vector<layers::MicroBatch>> static_inputs_;  // [chunk][slot]
   /// Event after which the host may write new tokens.
   device::Event uploaded_;
 };

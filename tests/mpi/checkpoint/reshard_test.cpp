@@ -34,7 +34,7 @@ struct Arrangement {
   int zero_level;
   int virtual_stages = 1;
   optim::RuleKind rule = optim::RuleKind::adamw;
-  layout::Assignment assignment = layout::Assignment::padded;
+  ownership::Assignment assignment = ownership::Assignment::padded;
 
   layout::Mesh mesh() const { return layout::Mesh::of(pipeline, data, tensor); }
   int ranks() const { return pipeline * data * tensor; }
@@ -48,7 +48,7 @@ struct Arrangement {
 const std::vector<Arrangement> arrangements{{1, 1, 1, 0}, {1, 2, 1, 1}, {2, 1, 1, 0, 2},
                                             {1, 1, 4, 0}, {3, 1, 2, 0}, {2, 2, 2, 1}};
 
-constexpr auto contiguous = layout::Assignment::contiguous;
+constexpr auto contiguous = ownership::Assignment::contiguous;
 
 const std::vector<Arrangement> arrangements_of_muon{
     {1, 1, 1, 0, 1, optim::RuleKind::muon},

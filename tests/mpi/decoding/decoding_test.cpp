@@ -257,7 +257,7 @@ TEST_CASE("logits of a step are those of the whole sequence") {
     inference::Decoder decoder(options, groups.views(), *kernels, memory);
     for (const auto& part : decoder.parameter_parts()) oracle.copy_to(part);
     const std::vector<std::int32_t> ids{8, 1, 90, 33, 5};
-    const std::vector<model::SequencePart> parts{{1, 0, 0, 5}};
+    const std::vector<layers::SequencePart> parts{{1, 0, 0, 5}};
     const auto logits = decoder.run(parts, ids);
     CHECK(static_cast<bool>(logits) == decoder.is_last_stage());
     if (!logits) continue;

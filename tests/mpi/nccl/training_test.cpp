@@ -69,7 +69,7 @@ TEST_CASE(
 TEST_CASE("matrices cut between owners train over NCCL as over the host") {
   auto options = options_for(mesh_of_world(), 1);
   options.rule.kind = optim::RuleKind::muon;
-  options.assignment = layout::Assignment::contiguous;
+  options.assignment = ownership::Assignment::contiguous;
   // As many matrices as no two ranks divide evenly, in buckets of few.
   options.model.num_hidden_layers = 3 * options.mesh.degree(Axis::pipeline);
   options.bucket_bytes = 16 << 10;

@@ -152,7 +152,7 @@ engine::EngineOptions fp8_options() {
   options.model.num_key_value_heads = 4;
   options.model.num_hidden_layers = 2;
   options.dtype = device::DType::bf16;
-  options.linear_forward = model::LinearForward::e4m3;
+  options.linear_forward = layers::LinearForward::e4m3;
   return options;
 }
 
@@ -162,12 +162,12 @@ TEST_CASE("scales of FP8 copies are found without the host") {
   const auto mesh = mesh_of_world();
   const auto nccl = make_fake_nccl(mpi(), everybody());
   auto options = fp8_options();
-  options.linear_forward = model::LinearForward::plain;
+  options.linear_forward = layers::LinearForward::plain;
   const auto plain = waits_of_a_step(*nccl, options);
-  options.linear_forward = model::LinearForward::e4m3;
+  options.linear_forward = layers::LinearForward::e4m3;
   const int here = options.model.num_hidden_layers / mesh.degree(Axis::pipeline);
   const int products = 4 * here * options.micro_batches;
-  for (const auto copies : {model::WeightCopies::for_each_use, model::WeightCopies::kept}) {
+  for (const auto copies : {layers::WeightCopies::for_each_use, layers::WeightCopies::kept}) {
     still_going("counting");
     options.weight_copies = copies;
     const auto waits = waits_of_a_step(*nccl, options);
@@ -176,7 +176,7 @@ TEST_CASE("scales of FP8 copies are found without the host") {
     if (mesh.degree(Axis::tensor) == 1) continue;
     // A message a product, and one for all weights of a step.
     CHECK(waits.tensor_joins - plain.tensor_joins ==
-          products + (copies == model::WeightCopies::kept ? 1 : 0));
+          products + (copies == layers::WeightCopies::kept ? 1 : 0));
   }
 }
 
@@ -187,7 +187,7 @@ TEST_CASE("FP8 over NCCL has the bits of any order that events allow, and of cop
   options.cuda_graphs = engine::CudaGraphs::yes;
   CHECK(train_over_nccl(*nccl, options) == expected);
   options.cuda_graphs = engine::CudaGraphs::no;
-  options.weight_copies = model::WeightCopies::kept;
+  options.weight_copies = layers::WeightCopies::kept;
   const auto rank = static_cast<std::uint64_t>(mpi().world_rank().value());
   for (const auto& haste :
        {Haste{}, Haste{Haste::Kind::eager}, Haste{Haste::Kind::mixed, 300 + rank}}) {

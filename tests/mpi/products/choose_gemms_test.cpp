@@ -242,7 +242,7 @@ TEST_CASE("what a layer computes again for backward is only what backward needs"
   options.model = tiny(model::Architecture::llama);
   options.micro_batch = 2;
   options.sequence_length = 8;
-  const auto forwards = [&](model::Recompute recompute) {
+  const auto forwards = [&](layers::Recompute recompute) {
     options.recompute = recompute;
     const auto calls = engine::gemm_calls_of(options);
     return std::count_if(calls.begin(), calls.end(), [](const auto& call) {
@@ -250,7 +250,7 @@ TEST_CASE("what a layer computes again for backward is only what backward needs"
     });
   };
   // Queries, keys and values; attention's output; gate and up. Not down.
-  CHECK(forwards(model::Recompute::full) - forwards(model::Recompute::none) ==
+  CHECK(forwards(layers::Recompute::full) - forwards(layers::Recompute::none) ==
         3 * options.model.num_hidden_layers);
 }
 
@@ -265,7 +265,7 @@ TEST_CASE("products in FP8 are among a step's products") {
   options.micro_batch = 2;
   options.sequence_length = 8;
   options.dtype = device::DType::bf16;
-  options.linear_forward = model::LinearForward::e4m3;
+  options.linear_forward = layers::LinearForward::e4m3;
   const auto calls = engine::gemm_calls_of(options);
   int quantised = 0;
   for (const auto& call : calls) {

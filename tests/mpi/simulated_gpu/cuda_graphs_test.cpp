@@ -86,7 +86,7 @@ TEST_CASE("training from CUDA graphs has the bits of training kernel by kernel")
   const auto architecture = GENERATE(Architecture::gpt2, Architecture::llama, Architecture::qwen3);
   const auto dropout = GENERATE(0.0F, 0.1F);
   const auto recompute =
-      GENERATE(model::Recompute::none, model::Recompute::selective, model::Recompute::full);
+      GENERATE(layers::Recompute::none, layers::Recompute::selective, layers::Recompute::full);
   const int zero_level = GENERATE(0, 1);
   for (const auto& mesh : meshes()) {
     still_going(mesh.text());
@@ -214,7 +214,7 @@ Meetings meetings_of(const engine::EngineOptions& options) {
 TEST_CASE("with tensor-parallel ranks CUDA graphs go from collective to collective") {
   const auto architecture = GENERATE(Architecture::gpt2, Architecture::llama);
   const auto sequence = GENERATE(model::SequenceParallel::off, model::SequenceParallel::on);
-  const auto recompute = GENERATE(model::Recompute::none, model::Recompute::full);
+  const auto recompute = GENERATE(layers::Recompute::none, layers::Recompute::full);
   for (const auto& mesh : tensor_meshes()) {
     still_going(mesh.text());
     CAPTURE(mesh.text(), model::name(architecture));
@@ -228,7 +228,7 @@ TEST_CASE("with tensor-parallel ranks CUDA graphs go from collective to collecti
     CHECK(captured_run.observed == plain.observed);
     CHECK(captured_run.graphs.captured >= 2);
     CHECK(captured_run.graphs.launched > captured_run.graphs.captured);
-    if (recompute == model::Recompute::full) continue;
+    if (recompute == layers::Recompute::full) continue;
     // As many forwards as backwards, one by one or, where replicas' reductions come between the
     // layers of the last backward, with more of the former.
     const auto each = meetings_of(options);

@@ -96,7 +96,7 @@ TEST_CASE("bf16 with masters of its own gives the host's bits") {
   for (const auto& mesh : meshes()) {
     auto options = options_for(Architecture::qwen3, mesh);
     options.dtype = device::DType::bf16;
-    options.recompute = model::Recompute::full;
+    options.recompute = layers::Recompute::full;
     options.zero_level = 1;
     compare(options, {Haste::Kind::lazy});
   }

@@ -23,7 +23,7 @@ engine::EngineOptions options_in_fp8(Architecture architecture, const layout::Me
   options.micro_batches = 8 / mesh.degree(Axis::data);
   options.sequence_length = 16;
   options.dtype = device::DType::bf16;
-  options.linear_forward = model::LinearForward::e4m3;
+  options.linear_forward = layers::LinearForward::e4m3;
   options.bucket_bytes = 64 << 10;
   options.seed = 7;
   return options;

@@ -3,8 +3,8 @@
 // layout.
 #include "trireme/base/format.hpp"
 
-#include "model/layers/linear.hpp"
-#include "model/magnitudes.hpp"
+#include "layers/linear.hpp"
+#include "layers/magnitudes.hpp"
 #include "mpi/training/fp8_options.hpp"
 #include "support/mpi/world.hpp"
 
@@ -20,10 +20,10 @@
 
 using namespace trireme;
 using namespace trireme::testing;
+using layers::LinearForward;
 using layout::Axis;
 using layout::ScheduleKind;
 using model::Architecture;
-using model::LinearForward;
 
 namespace {
 
@@ -117,7 +117,7 @@ TEST_CASE("every layout trains in FP8 as one rank does") {
       } else {
         CHECK(distance(plain, serial) <= between_layouts);
       }
-      options.recompute = model::Recompute::full;
+      options.recompute = layers::Recompute::full;
       options.schedule = ScheduleKind::gpipe;
       options.zero_level = 1;
       CHECK(run() == plain);
@@ -137,7 +137,7 @@ TEST_CASE("ranks that hold parts of a tensor quantise it with one scale") {
   const auto kernels = device::make_reference_kernels();
   auto arena = device::Arena::host(device::Purpose::workspace, 1 << 16);
   const auto config = tiny(Architecture::llama);
-  model::StageContext context{config, *kernels, *groups.tensor, arena, device::DType::bf16};
+  layers::StageContext context{config, *kernels, *groups.tensor, arena, device::DType::bf16};
   context.linear_forward = LinearForward::e4m3;
   const auto x = arena.allocate(device::DType::bf16, {1, 16});
   const auto w = arena.allocate(device::DType::bf16, {16, 16});
@@ -151,7 +151,7 @@ TEST_CASE("ranks that hold parts of a tensor quantise it with one scale") {
     kernels->issue(device::Fill{x, of_x ? part : 1.0F});
     kernels->issue(device::Fill{w, of_x ? 1.0F : part});
     const auto used = arena.used_bytes();
-    model::linear_forward(context, x, {w, {}, {}, {}}, {}, y);
+    layers::linear_forward(context, x, {w, {}, {}, {}}, {}, y);
     CHECK(arena.used_bytes() == used);
     for (int column = 0; column < 16; ++column) {
       CHECK(device::to_float(y.bf16()[column]) == expected);
@@ -169,7 +169,7 @@ TEST_CASE("a rank's NaN is the magnitude of all, over any library's maximum") {
                             1.0F + static_cast<float>(rank)};
       std::vector<float> magnitudes{2.0F, static_cast<float>(group->rank())};
       if (group->rank() == rank) magnitudes.assign(std::begin(mine), std::end(mine));
-      model::join_magnitudes(*group, {magnitudes.data(), device::DType::f32, {2}});
+      layers::join_magnitudes(*group, {magnitudes.data(), device::DType::f32, {2}});
       CHECK(std::isnan(magnitudes[0]));
       CHECK(magnitudes[1] ==
             std::max(1.0F + static_cast<float>(rank), static_cast<float>(group->size() - 1)));

@@ -75,7 +75,7 @@ TEST_CASE("parameters that come while forward computes change no bit, in every l
       check_layout(options);
       if (mesh.degree(Axis::data) == 1) continue;
       options.dtype = device::DType::bf16;
-      options.recompute = model::Recompute::full;
+      options.recompute = layers::Recompute::full;
       check_layout(options);
     }
   }
@@ -95,7 +95,7 @@ TEST_CASE("stages that take turns wait for the parameters of each of their chunk
 }
 
 TEST_CASE("matrices come late from their owners as well") {
-  for (const auto assignment : {layout::Assignment::padded, layout::Assignment::contiguous}) {
+  for (const auto assignment : {ownership::Assignment::padded, ownership::Assignment::contiguous}) {
     for (const auto& mesh : meshes_of(mpi().world_size(), Architecture::llama)) {
       if (mesh.degree(Axis::data) == 1) continue;
       auto options = options_for(Architecture::llama, mesh);

@@ -15,10 +15,10 @@
 
 using namespace trireme;
 using namespace trireme::testing;
+using layers::Recompute;
 using layout::Axis;
 using layout::ScheduleKind;
 using model::Architecture;
-using model::Recompute;
 using model::SequenceParallel;
 
 namespace {

@@ -223,7 +223,7 @@ TEST_CASE("layouts that change no bit change none with parameters rounded at ran
       CHECK(distance(plain, serial) <= between_layouts);
     }
     options.zero_level = 1;
-    options.recompute = model::Recompute::full;
+    options.recompute = layers::Recompute::full;
     options.schedule = ScheduleKind::gpipe;
     CHECK(run(options, groups.views()) == plain);
   }

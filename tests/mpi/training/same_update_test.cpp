@@ -150,7 +150,7 @@ void update_as_one_rank(optim::RuleKind rule, const layout::Mesh& mesh, device::
   Rank whole(options_for(rule, one), local_groups(), kernels);
   Rank sharded(options_for(rule, mesh, 1), mpi_groups(mesh), kernels);
   auto cut = options_for(rule, mesh, 1);
-  cut.assignment = layout::Assignment::contiguous;
+  cut.assignment = ownership::Assignment::contiguous;
   Rank ragged(cut, mpi_groups(mesh), kernels);
   auto before = gathered(masters_of(layout.engine), world);
   CHECK(differences(before, gathered(masters_of(whole.engine), *alone)) == 0);
@@ -228,7 +228,7 @@ void update_shared(const layout::Mesh& mesh, device::Kernels& kernels, comm::Pro
   options.zero_level = 0;
   Rank whole(options, mpi_groups(mesh), kernels);
   options.zero_level = 1;
-  options.assignment = layout::Assignment::shared;
+  options.assignment = ownership::Assignment::shared;
   CHECK(shared_matrices(options) > 0);
   Rank shared(options, mpi_groups(mesh), kernels);
   CHECK(differences(gathered(masters_of(whole.engine), world),

@@ -23,7 +23,7 @@ namespace {
 enum class Held { rows, rows_of_others, columns_of_others };
 
 struct Case {
-  layout::MatrixShape shape;
+  ownership::MatrixShape shape;
   /// Consecutive ranks that share it: the first and their number.
   int first;
   int sharers;
@@ -71,7 +71,7 @@ SharedMatrix sharing_of(const Case& of, int runs, int number) {
     const auto& range = held[static_cast<std::size_t>(sharer)];
     layout::Box box{{range.begin, 0}, {range.size(), columns}};
     if (by_columns) box = {{0, range.begin}, {rows, range.size()}};
-    const auto slice = of.held == Held::rows ? layout::slice_of_rows(of.shape, range)
+    const auto slice = of.held == Held::rows ? ownership::slice_of_rows(of.shape, range)
                                              : slices[static_cast<std::size_t>(sharer)];
     sharing.sharers.push_back({of.first + sharer, box, slice});
   }
@@ -82,7 +82,7 @@ SharedMatrix sharing_of(const Case& of, int runs, int number) {
 }
 
 /// Elements of a part, one after the other.
-std::vector<float> part_of(const std::vector<float>& whole, const layout::MatrixShape& shape,
+std::vector<float> part_of(const std::vector<float>& whole, const ownership::MatrixShape& shape,
                            const layout::Box& box) {
   std::vector<float> part;
   for (auto row = box.offset[0]; row < box.offset[0] + box.length[0]; ++row) {
@@ -148,7 +148,7 @@ TEST_CASE("shared matrices are orthogonalised as whole ones are") {
   const int ranks = group->size();
   // Tall, wide and square; shared by all, and by pairs that overlap in one rank.
   std::vector<Case> cases;
-  for (const auto& shape : {layout::MatrixShape{70, 24}, {24, 70}, {36, 36}, {25, 33}}) {
+  for (const auto& shape : {ownership::MatrixShape{70, 24}, {24, 70}, {36, 36}, {25, 33}}) {
     for (const auto held : {Held::rows, Held::rows_of_others, Held::columns_of_others}) {
       cases.push_back({shape, 0, ranks, held});
     }

@@ -14,10 +14,10 @@
 
 using namespace trireme;
 using namespace trireme::testing;
+using layers::WeightCopies;
 using layout::Axis;
 using layout::ScheduleKind;
 using model::Architecture;
-using model::WeightCopies;
 
 namespace {
 
@@ -103,7 +103,7 @@ TEST_CASE("copies of weights that are kept for a step change no bit") {
       still_going(what);
       CAPTURE(what);
       const auto groups = mpi_groups(mesh);
-      const auto run = [&](WeightCopies copies, int zero_level, model::Recompute recompute) {
+      const auto run = [&](WeightCopies copies, int zero_level, layers::Recompute recompute) {
         auto options = options_for(architecture, mesh, copies);
         options.zero_level = zero_level;
         options.recompute = recompute;
@@ -113,9 +113,9 @@ TEST_CASE("copies of weights that are kept for a step change no bit") {
         }
         return train(options, groups.views(), *kernels, steps, learning_rate);
       };
-      const auto expected = run(WeightCopies::for_each_use, 0, model::Recompute::none);
-      CHECK(run(WeightCopies::kept, 0, model::Recompute::none) == expected);
-      CHECK(run(WeightCopies::kept, 1, model::Recompute::full) == expected);
+      const auto expected = run(WeightCopies::for_each_use, 0, layers::Recompute::none);
+      CHECK(run(WeightCopies::kept, 0, layers::Recompute::none) == expected);
+      CHECK(run(WeightCopies::kept, 1, layers::Recompute::full) == expected);
     }
   }
 }
@@ -169,8 +169,8 @@ TEST_CASE("ranks that hold parts of a weight keep copies with one scale") {
   // Beside 256 the other rank's 2^-11 is less than half of the least code.
   const bool small = groups.tensor->rank() == 0;
   kernels->issue(device::Fill{flat, small ? 0x1p-11F : 256.0F});
-  const model::KeptCopies copies(stage, arena);
-  model::StageContext context{options.model, *kernels, *groups.tensor, arena, device::DType::bf16};
+  const layers::KeptCopies copies(stage, arena);
+  layers::StageContext context{options.model, *kernels, *groups.tensor, arena, device::DType::bf16};
   const auto used = arena.used_bytes();
   copies.renew(context);
   CHECK(arena.used_bytes() == used);
@@ -189,13 +189,13 @@ TEST_CASE("ranks that hold parts of a weight keep copies with one scale") {
 TEST_CASE("a weight whose copy is kept is quantised once a step") {
   if (mpi().world_size() != 1) return;
   const auto mesh = layout::Mesh::of(1, 1, 1);
-  for (const auto recompute : {model::Recompute::none, model::Recompute::full}) {
+  for (const auto recompute : {layers::Recompute::none, layers::Recompute::full}) {
     auto options = options_for(Architecture::llama, mesh, WeightCopies::for_each_use);
     options.recompute = recompute;
     const int layers = static_cast<int>(options.model.num_hidden_layers);
     const int products = products_of_a_layer * layers;
     // Recomputation stops before a layer's last product.
-    const int forwards = recompute == model::Recompute::full ? 2 * products - layers : products;
+    const int forwards = recompute == layers::Recompute::full ? 2 * products - layers : products;
     const auto each = count_quantised(options);
     CHECK(each.training == 2 * forwards * options.micro_batches);
     CHECK(each.evaluation == 2 * products * options.micro_batches);

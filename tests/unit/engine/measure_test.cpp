@@ -55,9 +55,9 @@ TEST_CASE("ZeRO level 1 divides optimizer state and nothing else") {
 TEST_CASE("computing layers again trades activations for time") {
   auto options = eight_billion(1);
   const auto kept = bytes_of(engine::measure(options), Purpose::activations);
-  options.recompute = model::Recompute::selective;
+  options.recompute = layers::Recompute::selective;
   const auto selective = bytes_of(engine::measure(options), Purpose::activations);
-  options.recompute = model::Recompute::full;
+  options.recompute = layers::Recompute::full;
   const auto full = bytes_of(engine::measure(options), Purpose::activations);
   CHECK(selective < kept);
   CHECK(full < selective / 5);
@@ -92,7 +92,7 @@ TEST_CASE("parts of different lengths are taken where GPUs compute") {
   auto options = eight_billion(1);
   options.rule.kind = optim::RuleKind::muon;
   options.zero_level = 1;
-  options.assignment = layout::Assignment::contiguous;
+  options.assignment = ownership::Assignment::contiguous;
   CHECK(engine::check(options).ok());
   options.gpu_attention.emplace();
   CHECK(engine::check(options).ok());
@@ -102,7 +102,7 @@ TEST_CASE("shared matrices are refused where GPUs compute, and to rules that nee
   auto options = eight_billion(1);
   REQUIRE(options.mesh.degree(layout::Axis::tensor) > 1);
   options.rule.kind = optim::RuleKind::muon;
-  options.assignment = layout::Assignment::shared;
+  options.assignment = ownership::Assignment::shared;
   const auto refusal = [](const engine::EngineOptions& given) {
     const auto status = engine::check(given);
     return status.ok() ? std::string{} : status.failure().text;

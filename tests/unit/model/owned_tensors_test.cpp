@@ -13,8 +13,9 @@ using namespace trireme::tests;
 
 namespace {
 
-std::map<std::string, layout::OwnedTensor> by_name(const model::ModelConfig& config, int tensor) {
-  std::map<std::string, layout::OwnedTensor> tensors;
+std::map<std::string, ownership::OwnedTensor> by_name(const model::ModelConfig& config,
+                                                      int tensor) {
+  std::map<std::string, ownership::OwnedTensor> tensors;
   for (auto& each : model::owned_tensors(config, tensor, model::muon_cost)) {
     const auto name = each.name;
     tensors.emplace(name, std::move(each));
@@ -28,13 +29,13 @@ TEST_CASE("q, k, v, gate and up are matrices of their own, of whole shape at any
   for (const int tensor : {1, 2}) {
     const auto tensors = by_name(qwen3_06b(), tensor);
     const auto shape = [&](const char* name) { return tensors.at(name).shape; };
-    CHECK(shape("layers.3.attention.q.weight") == layout::MatrixShape{2048, 1024});
-    CHECK(shape("layers.3.attention.k.weight") == layout::MatrixShape{1024, 1024});
-    CHECK(shape("layers.3.attention.v.weight") == layout::MatrixShape{1024, 1024});
-    CHECK(shape("layers.3.attention.output.weight") == layout::MatrixShape{1024, 2048});
-    CHECK(shape("layers.3.mlp.gate.weight") == layout::MatrixShape{3072, 1024});
-    CHECK(shape("layers.3.mlp.up.weight") == layout::MatrixShape{3072, 1024});
-    CHECK(shape("layers.3.mlp.down.weight") == layout::MatrixShape{1024, 3072});
+    CHECK(shape("layers.3.attention.q.weight") == ownership::MatrixShape{2048, 1024});
+    CHECK(shape("layers.3.attention.k.weight") == ownership::MatrixShape{1024, 1024});
+    CHECK(shape("layers.3.attention.v.weight") == ownership::MatrixShape{1024, 1024});
+    CHECK(shape("layers.3.attention.output.weight") == ownership::MatrixShape{1024, 2048});
+    CHECK(shape("layers.3.mlp.gate.weight") == ownership::MatrixShape{3072, 1024});
+    CHECK(shape("layers.3.mlp.up.weight") == ownership::MatrixShape{3072, 1024});
+    CHECK(shape("layers.3.mlp.down.weight") == ownership::MatrixShape{1024, 3072});
     const auto matrices = std::count_if(tensors.begin(), tensors.end(),
                                         [](const auto& each) { return each.second.is_matrix(); });
     CHECK(matrices == 28 * 7);

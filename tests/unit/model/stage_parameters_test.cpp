@@ -27,7 +27,7 @@ model::ModelConfig small(bool tied) {
 
 model::StageParameters stage_of(const model::ModelConfig& config, const layout::Mesh& mesh,
                                 int rank, const model::CostOfMatrix& cost = {},
-                                layout::Assignment assignment = layout::Assignment::padded) {
+                                ownership::Assignment assignment = ownership::Assignment::padded) {
   const auto ranges =
       layout::assign_layers(config.num_hidden_layers, mesh.degree(layout::Axis::pipeline), 1, {})
           .value();
@@ -150,11 +150,11 @@ int check_owned(const model::StageParameters& stage) {
 }  // namespace
 
 TEST_CASE("each matrix that a rule updates lies whole in one shard, and nothing overlaps") {
-  for (const auto assignment : {layout::Assignment::padded, layout::Assignment::contiguous}) {
+  for (const auto assignment : {ownership::Assignment::padded, ownership::Assignment::contiguous}) {
     for (const bool tied : {false, true}) {
       for (const auto& mesh :
            {layout::Mesh::of(1, 1, 1), layout::Mesh::of(2, 3, 1), layout::Mesh::of(1, 7, 1)}) {
-        CAPTURE(layout::name(assignment), tied, mesh.text());
+        CAPTURE(ownership::name(assignment), tied, mesh.text());
         // No shard ends inside of gate and up, each of 23 x 16 elements, which is no multiple of
         // the alignment.
         check_owned(stage_of(small(tied), mesh, 0, model::muon_cost, assignment));
@@ -172,7 +172,7 @@ TEST_CASE("buckets of a contiguous plan follow backward, and its shards have no 
   auto config = small(false);
   config.intermediate_size = 128;
   const auto mesh = layout::Mesh::of(1, 3, 1);
-  const auto stage = stage_of(config, mesh, 0, model::muon_cost, layout::Assignment::contiguous);
+  const auto stage = stage_of(config, mesh, 0, model::muon_cost, ownership::Assignment::contiguous);
   const auto& flat = stage.flat();
   std::int64_t owned = 0;
   std::int64_t length = 0;

@@ -38,7 +38,7 @@ optim::Segment segment_of(std::int64_t rows, std::int64_t columns) {
   return segment;
 }
 
-std::int64_t state_elements(const optim::Rule& rule, const layout::MatrixShape& shape) {
+std::int64_t state_elements(const optim::Rule& rule, const ownership::MatrixShape& shape) {
   std::int64_t elements = 0;
   for (const auto& state : optim::make_matrix_rule(rule, DType::f32)->owner_states(shape)) {
     elements += state.shape.rows * state.shape.columns;

@@ -128,7 +128,7 @@ TEST_CASE("the rows of what Newton-Schulz gives are nearly orthonormal") {
 }
 
 TEST_CASE("long matrices are iterated in Gram form, and squares are not") {
-  using layout::NewtonSchulzForm;
+  using ownership::NewtonSchulzForm;
   const NewtonSchulz lower;
   CHECK(optim::form_of(lower, {150, 140}) == NewtonSchulzForm::gram_symmetric);
   CHECK(optim::form_of(lower, {16, 16}) == NewtonSchulzForm::symmetric);

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/comm/process_group.hpp"
+#include "trireme/device/arena.hpp"
+#include "trireme/device/kernels.hpp"
+#include "trireme/layers/weight_copies.hpp"
+#include "trireme/model/model_config.hpp"
+#include "trireme/model/stage_parameters.hpp"
+
+#include <cstdint>
+#include <functional>
+
+namespace trireme::layers {
+
+using config::Recompute;
+
+/// Type of operands that the GEMMs of layers' forward read. Everything else, and all of backward,
+/// is in the compute type.
+enum class LinearForward {
+  plain,  ///< activations and weights as they are
+  e4m3    ///< copies of both in FP8, one scale a tensor
+};
+
+/// Values that all layers of a rank share: the shapes of a micro-batch, the devices that compute,
+/// the ranks that share every matrix. Outlives the stage.
+struct StageContext {
+  const model::ModelConfig& config;
+  device::Kernels& kernels;
+  comm::ProcessGroup& tensor;
+  /// Temporaries of one action.
+  device::Arena& workspace;
+  device::DType dtype = device::DType::f32;
+  std::int64_t micro_batch = 1;
+  std::int64_t sequence_length = 1;
+  model::SequenceParallel sequence_parallel = model::SequenceParallel::off;
+  Recompute recompute = Recompute::none;
+  /// Rows whose logits exist at once. Fewer make products small and add up the weight gradient
+  /// more often; more cost memory.
+  std::int64_t loss_rows = 1024;
+  std::uint64_t seed = 0;
+  LinearForward linear_forward = LinearForward::plain;
+  /// With FP8: copies of all weights, up to date; null where each product makes its own.
+  const KeptCopies* weight_copies = nullptr;
+  /// Counts what the computing thread gives to collectives of activations; null on devices, whose
+  /// streams wait for them.
+  device::Stopwatch* tensor_watch = nullptr;
+  /// Called between layers, so that messages and reductions under way make progress.
+  std::function<void()> progress = [] {};
+  /// Called before forward reads the parameters of a place, which may be under way until then.
+  std::function<void(const model::Place&)> reads = [](const model::Place&) {};
+
+  /// Tokens of a micro-batch.
+  std::int64_t rows() const { return micro_batch * sequence_length; }
+  /// Rows of what lies between the tensor-parallel parts of layers: with sequence parallelism
+  /// each rank keeps a consecutive part of the micro-batch's rows.
+  std::int64_t local_rows() const {
+    return sequence_parallel == model::SequenceParallel::on ? rows() / tensor.size() : rows();
+  }
+  /// Row of the micro-batch that is this rank's first.
+  std::int64_t first_local_row() const {
+    return sequence_parallel == model::SequenceParallel::on ? tensor.rank() * local_rows() : 0;
+  }
+};
+
+/// The tokens of one micro-batch, and what they are to become.
+struct MicroBatch {
+  device::Tensor tokens;   // i32 [rows]
+  device::Tensor targets;  // i32 [rows]; negative: not counted
+  /// Index of the first sequence among all that training ever draws: dropout's masks follow it.
+  std::int64_t first_sequence = 0;
+  /// 1 / tokens of the global batch: gradients of losses are scaled by it.
+  float loss_scale = 1.0F;
+  /// Share of activations that training leaves out; 0 outside training.
+  float dropout = 0.0F;
+  /// i32 [4], or empty: two 64-bit numbers, the index of the first sequence and that of its first
+  /// row, where kernels read them; first_sequence is 0 then.
+  device::Tensor places{};
+};
+
+}  // namespace trireme::layers

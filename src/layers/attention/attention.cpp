@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attention.hpp"
+
+#include "trireme/base/format.hpp"
+#include "trireme/base/philox.hpp"
+
+#include "layers/linear.hpp"
+#include "layers/tensor_parallel.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace trireme::layers {
+
+using device::Tensor;
+
+AttentionBlock::AttentionBlock(const StageContext& context, const model::StageParameters& stage,
+                               int layer, const RotaryTables& rotary)
+    : context_(context),
+      rotary_(rotary),
+      layer_(layer),
+      heads_(context.config.num_attention_heads / context.tensor.size()),
+      kv_heads_(std::max(1, context.config.num_key_value_heads / context.tensor.size())) {
+  const auto prefix = base::format("layers.{}.attention.", layer);
+  qkv_ = factor(context, stage, prefix + "qkv");
+  q_norm_ = matrix(stage, prefix + "q_norm");
+  k_norm_ = matrix(stage, prefix + "k_norm");
+  output_ = factor(context, stage, prefix + "output");
+}
+
+AttentionActivations AttentionBlock::allocate(device::Arena& arena, Recompute recompute) const {
+  const auto rows = context_.rows();
+  const auto width = context_.config.head_dim;
+  AttentionActivations kept;
+  kept.input = arena.allocate(context_.dtype, {context_.local_rows(), context_.config.hidden_size});
+  kept.qkv = arena.allocate(context_.dtype, {rows, (heads_ + 2 * kv_heads_) * width});
+  if (context_.config.has_head_norms()) {
+    kept.q = arena.allocate(context_.dtype, {rows, heads_, width});
+    kept.k = arena.allocate(context_.dtype, {rows, kv_heads_, width});
+    kept.q_norm.rstd = arena.allocate(device::DType::f32, {rows * heads_});
+    kept.k_norm.rstd = arena.allocate(device::DType::f32, {rows * kv_heads_});
+  }
+  if (recompute == Recompute::none) {
+    kept.heads = arena.allocate(context_.dtype, {rows, heads_ * width});
+    kept.lse = arena.allocate(device::DType::f32,
+                              {context_.micro_batch, heads_, context_.sequence_length});
+  }
+  return kept;
+}
+
+/// Activations in full: those that are not kept lie in the workspace while they are needed.
+AttentionActivations AttentionBlock::with_workspace(const AttentionActivations& kept) const {
+  if (kept.heads) return kept;
+  auto& arena = context_.workspace;
+  auto whole = kept;
+  whole.heads =
+      arena.allocate(context_.dtype, {context_.rows(), heads_ * context_.config.head_dim});
+  whole.lse =
+      arena.allocate(device::DType::f32, {context_.micro_batch, heads_, context_.sequence_length});
+  return whole;
+}
+
+AttentionActivations AttentionBlock::restored(const MicroBatch& batch,
+                                              const AttentionActivations& kept) const {
+  if (kept.heads) return kept;
+  const auto whole = with_workspace(kept);
+  context_.kernels.issue(attention(batch, whole));
+  return whole;
+}
+
+Tensor AttentionBlock::by_sequence(const Tensor& rows_heads_dim) const {
+  return rows_heads_dim.split(0, context_.sequence_length);
+}
+
+AttentionBlock::Heads AttentionBlock::heads_of(const Tensor& qkv) const {
+  const auto width = context_.config.head_dim;
+  const auto part = [&](std::int64_t first, std::int64_t count) {
+    return by_sequence(qkv.slice(1, first * width, count * width).split(1, width));
+  };
+  return {part(0, heads_), part(heads_, kv_heads_), part(heads_ + kv_heads_, kv_heads_)};
+}
+
+device::Attention AttentionBlock::attention(const MicroBatch& batch,
+                                            const AttentionActivations& kept) const {
+  const auto views = heads_of(kept.qkv);
+  device::Attention attention;
+  attention.q = kept.q ? by_sequence(kept.q) : views.q;
+  attention.k = kept.k ? by_sequence(kept.k) : views.k;
+  attention.v = views.v;
+  attention.out = by_sequence(kept.heads.split(1, context_.config.head_dim));
+  attention.lse = kept.lse;
+  attention.scale = 1.0F / std::sqrt(static_cast<float>(context_.config.head_dim));
+  if (batch.dropout > 0.0F) {
+    attention.dropout = {
+        .rate = batch.dropout,
+        .seed = context_.seed,
+        .stream = base::stream_of("dropout.attention") + static_cast<std::uint64_t>(layer_),
+        .first_row = batch.first_sequence,
+        .first_column = context_.tensor.rank() * heads_,
+        .width = context_.config.num_attention_heads,
+        .row_base = batch.places ? batch.places.slice(0, 0, 2) : Tensor{}};
+  }
+  return attention;
+}
+
+void AttentionBlock::normalise_heads(const Tensor& qkv, const AttentionActivations& kept) const {
+  const auto eps = context_.config.norm_eps;
+  const auto width = context_.config.head_dim;
+  const auto q = qkv.slice(1, 0, heads_ * width).split(1, width);
+  const auto k = qkv.slice(1, heads_ * width, kv_heads_ * width).split(1, width);
+  context_.kernels.issue(device::NormForward{
+      device::NormKind::rms, q, {}, {}, q_norm_.weight, {}, kept.q, {}, kept.q_norm.rstd, eps});
+  context_.kernels.issue(device::NormForward{
+      device::NormKind::rms, k, {}, {}, k_norm_.weight, {}, kept.k, {}, kept.k_norm.rstd, eps});
+}
+
+void AttentionBlock::project(const AttentionActivations& kept) const {
+  linear_forward(context_, gather_rows(context_, kept.input), qkv_, qkv_.bias, kept.qkv);
+  if (kept.q) normalise_heads(kept.qkv, kept);
+}
+
+void AttentionBlock::project_back(const Tensor& heads, const Tensor& out) const {
+  const auto terms = terms_of(context_, out);
+  linear_forward(context_, heads, output_, bias_of_one(context_, output_.bias), terms);
+  sum_rows(context_, terms, out);
+}
+
+void AttentionBlock::forward(const MicroBatch& batch, const AttentionActivations& kept,
+                             const Tensor& out) const {
+  const device::ArenaScope scope(context_.workspace);
+  const auto working = with_workspace(kept);
+  project(working);
+  const auto attend = attention(batch, working);
+  if (rotary_.cosines) {
+    context_.kernels.issue(device::Rotary{attend.q, rotary_.cosines, rotary_.sines, 0, false});
+    context_.kernels.issue(device::Rotary{attend.k, rotary_.cosines, rotary_.sines, 0, false});
+  }
+  context_.kernels.issue(attend);
+  project_back(working.heads, out);
+}
+
+void AttentionBlock::backward_through_head_norms(const AttentionActivations& kept, const Tensor& dq,
+                                                 const Tensor& dk, const Heads& d_heads) const {
+  const auto views = heads_of(kept.qkv);
+  context_.kernels.issue(device::NormBackward{device::NormKind::rms,
+                                              dq,
+                                              views.q,
+                                              q_norm_.weight,
+                                              {},
+                                              kept.q_norm.rstd,
+                                              {},
+                                              d_heads.q,
+                                              q_norm_.d_weight,
+                                              {},
+                                              context_.config.norm_eps});
+  context_.kernels.issue(device::NormBackward{device::NormKind::rms,
+                                              dk,
+                                              views.k,
+                                              k_norm_.weight,
+                                              {},
+                                              kept.k_norm.rstd,
+                                              {},
+                                              d_heads.k,
+                                              k_norm_.d_weight,
+                                              {},
+                                              context_.config.norm_eps});
+}
+
+AttentionGradients AttentionBlock::backward_input(const MicroBatch& batch,
+                                                  const AttentionActivations& kept,
+                                                  const Tensor& d_out,
+                                                  const Tensor& d_input) const {
+  auto& kernels = context_.kernels;
+  auto& arena = context_.workspace;
+  AttentionGradients gradients;
+  gradients.d_out = gather_rows(context_, d_out);
+  gradients.d_qkv = arena.allocate(context_.dtype, {context_.rows(), kept.qkv.dim(1)});
+  const device::ArenaScope scope(arena);
+  const auto d_heads_flat =
+      arena.allocate(context_.dtype, {context_.rows(), heads_ * context_.config.head_dim});
+  kernels.issue(device::LinearBackwardInput{gradients.d_out, output_.weight, d_heads_flat});
+  const auto d_heads = heads_of(gradients.d_qkv);
+  Tensor dq = d_heads.q;
+  Tensor dk = d_heads.k;
+  if (kept.q) {
+    dq = by_sequence(arena.allocate(context_.dtype, {kept.q.dim(0), kept.q.dim(1), kept.q.dim(2)}));
+    dk = by_sequence(arena.allocate(context_.dtype, {kept.k.dim(0), kept.k.dim(1), kept.k.dim(2)}));
+  }
+  kernels.issue(device::AttentionBackward{
+      attention(batch, kept), by_sequence(d_heads_flat.split(1, context_.config.head_dim)), dq, dk,
+      d_heads.v});
+  if (rotary_.cosines) {
+    kernels.issue(device::Rotary{dq, rotary_.cosines, rotary_.sines, 0, true});
+    kernels.issue(device::Rotary{dk, rotary_.cosines, rotary_.sines, 0, true});
+  }
+  if (kept.q) backward_through_head_norms(kept, dq, dk, d_heads);
+  const auto terms = terms_of(context_, d_input);
+  kernels.issue(device::LinearBackwardInput{gradients.d_qkv, qkv_.weight, terms});
+  sum_rows(context_, terms, d_input);
+  return gradients;
+}
+
+void AttentionBlock::backward_weight(const AttentionActivations& kept,
+                                     const AttentionGradients& gradients) const {
+  const device::ArenaScope scope(context_.workspace);
+  context_.kernels.issue(
+      device::LinearBackwardWeight{gradients.d_out, kept.heads, output_.d_weight, output_.d_bias});
+  context_.kernels.issue(device::LinearBackwardWeight{
+      gradients.d_qkv, gather_rows(context_, kept.input), qkv_.d_weight, qkv_.d_bias});
+}
+
+}  // namespace trireme::layers

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/layers/stage_context.hpp"
+
+#include "layers/weights.hpp"
+
+namespace trireme::layers {
+
+struct MlpActivations {
+  device::Tensor input;      // [local_rows, hidden]: the normalised residual stream
+  device::Tensor wide;       // [rows, 2 * local_ffn] gate | up, or [rows, local_ffn]
+  device::Tensor activated;  // [rows, local_ffn]
+};
+
+struct MlpGradients {
+  device::Tensor d_out;   // [rows, hidden]
+  device::Tensor d_wide;  // like MlpActivations::wide
+};
+
+/// SwiGLU (Shazeer 2020) or GELU feed-forward: a column-parallel GEMM, the activation, a
+/// row-parallel GEMM back.
+class MlpBlock {
+ public:
+  MlpBlock(const StageContext& context, const model::StageParameters& stage, int layer);
+
+  MlpActivations allocate(device::Arena& arena) const;
+  /// Reads kept.input. out: [local_rows, hidden].
+  void forward(const MlpActivations& kept, const device::Tensor& out) const;
+  /// The first part of forward, which is all that backward needs: kept.input to kept.wide and
+  /// kept.activated. Its workspace is the caller's scope.
+  void widen(const MlpActivations& kept) const;
+  /// d_out, d_input: [local_rows, hidden]. Gradients live in the caller's workspace scope.
+  MlpGradients backward_input(const MlpActivations& kept, const device::Tensor& d_out,
+                              const device::Tensor& d_input) const;
+  void backward_weight(const MlpActivations& kept, const MlpGradients& gradients) const;
+
+ private:
+  /// Gradient of kept.wide from that of this block's output.
+  void backward_to_wide(const MlpActivations& kept, const device::Tensor& d_out,
+                        const device::Tensor& d_wide) const;
+
+  const StageContext& context_;
+  bool gated_;
+  Matrix wide_;
+  Matrix down_;
+  std::int64_t width_;  // local_ffn
+};
+
+}  // namespace trireme::layers

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/layers/stage.hpp"
+
+#include "trireme/telemetry/spans.hpp"
+
+#include "layers/embedding.hpp"
+#include "layers/head.hpp"
+#include "layers/layer.hpp"
+
+#include <optional>
+#include <vector>
+
+namespace trireme::layers {
+
+using device::Tensor;
+using telemetry::SpanKind;
+using telemetry::SpanScope;
+
+/// Tensors of one micro-batch that the chunk keeps between forward and backward.
+struct Slot {
+  /// boundary[l]: input of layer l; the first is the caller's unless this chunk embeds. The last
+  /// chunk has one more: the head's input.
+  std::vector<Tensor> boundaries;
+  std::vector<LayerActivations> layers;
+  /// Gradient of the head's input: the head does its backward in forward.
+  Tensor head_gradient;
+};
+
+struct Chunk::Parts {
+  const StageContext& context;
+  Role role;
+  RotaryTables rotary;
+  std::optional<Embedding> embedding;
+  std::vector<TransformerLayer> layers;
+  std::optional<Head> head;
+  std::vector<Slot> slots;
+  Tensor losses;
+
+  Tensor stream(device::Arena& arena) const {
+    return arena.allocate(context.dtype, {context.local_rows(), context.config.hidden_size});
+  }
+
+  Slot make_slot(device::Arena& arena) const {
+    Slot slot;
+    for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+      const bool given = layer == 0 && !role.first;
+      slot.boundaries.push_back(given ? Tensor{} : stream(arena));
+      slot.layers.push_back(layers[layer].allocate(arena, context.recompute));
+    }
+    if (role.last) {
+      slot.boundaries.push_back(stream(arena));
+      slot.head_gradient = stream(arena);
+    }
+    return slot;
+  }
+
+  telemetry::SpanPlace place_of(std::size_t layer) const {
+    return {.number = role.layers.begin + static_cast<int>(layer)};
+  }
+
+  /// A chunk without layers or head: parallel.stage_layers may give a position none.
+  void hand_on(const MicroBatch& batch, const Tensor& input, const Tensor& output) const {
+    if (embedding) {
+      context.reads({model::Place::Kind::embedding, 0});
+      embedding->forward(batch, output);
+    } else {
+      context.kernels.issue(device::Copy{input, output});
+    }
+  }
+
+  /// Embedding, if any, and all layers; the last boundary is the head's input.
+  const Slot& run_layers(const MicroBatch& batch, int slot, const Tensor& input,
+                         const Tensor& output) {
+    auto& held = slots[static_cast<std::size_t>(slot)];
+    if (layers.empty() && !role.last) {
+      hand_on(batch, input, output);
+      return held;
+    }
+    if (embedding) {
+      context.reads({model::Place::Kind::embedding, 0});
+      const SpanScope span(SpanKind::embedding);
+      embedding->forward(batch, held.boundaries[0]);
+    } else {
+      held.boundaries[0] = input;
+    }
+    for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+      const bool leaves = layer + 1 == layers.size() && !role.last;
+      context.reads({model::Place::Kind::layer, role.layers.begin + static_cast<int>(layer)});
+      {
+        const SpanScope span(SpanKind::layer_forward, place_of(layer));
+        layers[layer].forward(batch, held.boundaries[layer], held.layers[layer],
+                              leaves ? output : held.boundaries[layer + 1]);
+      }
+      context.progress();
+    }
+    return held;
+  }
+};
+
+Chunk::Chunk(const StageContext& context, const model::StageParameters& stage, const Role& role,
+             int slots, device::Arena& activations, device::Arena& constants)
+    : parts_(new Parts{context, role, {}, {}, {}, {}, {}, {}}) {
+  const auto& config = context.config;
+  if (config.has_rotary()) {
+    parts_->rotary = make_rotary_tables(context, context.sequence_length, constants);
+  }
+  if (role.first) parts_->embedding.emplace(context, stage);
+  for (int layer = role.layers.begin; layer < role.layers.end; ++layer) {
+    parts_->layers.emplace_back(context, stage, layer, parts_->rotary);
+  }
+  if (role.last) {
+    parts_->head.emplace(context, stage);
+    parts_->losses = activations.allocate(device::DType::f32, {context.rows()});
+  }
+  for (int slot = 0; slot < slots; ++slot) parts_->slots.push_back(parts_->make_slot(activations));
+}
+
+Chunk::~Chunk() = default;
+Chunk::Chunk(Chunk&&) noexcept = default;
+Chunk& Chunk::operator=(Chunk&&) noexcept = default;
+
+void Chunk::forward(const MicroBatch& batch, int slot, const Tensor& input, const Tensor& output) {
+  const auto& held = parts_->run_layers(batch, slot, input, output);
+  if (parts_->head) {
+    parts_->context.reads({model::Place::Kind::head, 0});
+    const SpanScope span(SpanKind::head);
+    parts_->head->loss(batch, held.boundaries.back(), parts_->losses, held.head_gradient);
+  }
+}
+
+void Chunk::forward_only(const MicroBatch& batch, const Tensor& input, const Tensor& output) {
+  const auto& held = parts_->run_layers(batch, 0, input, output);
+  if (parts_->head && batch.targets) {
+    const SpanScope span(SpanKind::head);
+    parts_->head->loss(batch, held.boundaries.back(), parts_->losses, {});
+  }
+}
+
+void Chunk::backward(const MicroBatch& batch, int slot, const Tensor& input, const Tensor& d_output,
+                     const Tensor& d_input,
+                     const std::function<void(const model::Place&)>& completed) {
+  auto& held = parts_->slots[static_cast<std::size_t>(slot)];
+  auto& workspace = parts_->context.workspace;
+  const device::ArenaScope scope(workspace);
+  if (parts_->head) completed({model::Place::Kind::head, 0});
+  if (!parts_->embedding) held.boundaries[0] = input;
+  const auto count = parts_->layers.size();
+  // Two buffers take turns as the gradient that travels down the layers.
+  const Tensor turns[] = {parts_->stream(workspace), parts_->stream(workspace)};
+  Tensor d_out = parts_->head ? held.head_gradient : d_output;
+  for (std::size_t layer = count; layer-- > 0;) {
+    const bool leaves = layer == 0 && !parts_->embedding;
+    const Tensor d_x = leaves ? d_input : turns[layer % 2];
+    parts_->layers[layer].backward(batch, held.boundaries[layer], held.layers[layer], d_out, d_x);
+    completed({model::Place::Kind::layer, parts_->role.layers.begin + static_cast<int>(layer)});
+    parts_->context.progress();
+    d_out = d_x;
+  }
+  if (count == 0 && d_input) parts_->context.kernels.issue(device::Copy{d_out, d_input});
+  if (parts_->embedding) {
+    {
+      const SpanScope span(SpanKind::embedding);
+      parts_->embedding->backward(batch, d_out);
+    }
+    completed({model::Place::Kind::embedding, 0});
+  }
+}
+
+const Tensor& Chunk::losses() const {
+  return parts_->losses;
+}
+
+void Chunk::logits(const Tensor& logits) const {
+  parts_->head->logits(parts_->slots[0].boundaries.back(), logits);
+}
+
+std::int64_t Chunk::local_vocabulary() const {
+  return parts_->head->local_vocabulary();
+}
+std::int64_t Chunk::first_token() const {
+  return parts_->head->first_token();
+}
+
+}  // namespace trireme::layers
