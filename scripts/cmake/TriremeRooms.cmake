@@ -17,6 +17,7 @@ set(TRIREME_LAYER_model 4)
 set(TRIREME_LAYER_optim 4)
 set(TRIREME_LAYER_checkpoint 4)
 set(TRIREME_LAYER_layers 5)
+set(TRIREME_LAYER_sharding 5)
 set(TRIREME_LAYER_engine 6)
 set(TRIREME_LAYER_runtime 7)
 set(TRIREME_LAYER_postmortem 8)
@@ -28,7 +29,7 @@ set(TRIREME_LAYER_track 10)
 set(TRIREME_LAYER_train 10)
 set(TRIREME_LAYER_apps 11)
 set(TRIREME_ROOMS base schema layout topology ownership config launch telemetry store device data comm model optim
-    checkpoint layers engine runtime postmortem huggingface report inference plan track train apps)
+    checkpoint layers sharding engine runtime postmortem huggingface report inference plan track train apps)
 
 # Foreign headers (as regular expressions) and the only room that may include them.
 set(TRIREME_FOREIGN_OWNERS

@@ -4,7 +4,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/config/arrangement.hpp"
-#include "trireme/engine/options.hpp"
+#include "trireme/engine/from_config.hpp"
 #include "trireme/train/trainer.hpp"
 
 namespace trireme::apps {

@@ -2,9 +2,10 @@
 // Rules by which an engine refuses options that do not fit together.
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
-#include "trireme/engine/engine.hpp"
+#include "trireme/engine/options.hpp"
 #include "trireme/layout/parallel_rules.hpp"
 #include "trireme/model/positions.hpp"
+#include "trireme/sharding/assignment.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -15,10 +16,10 @@ using layout::Axis;
 
 device::AttentionSize attention_of(const EngineOptions& options) {
   const auto& model = options.model;
-  const int tensor = options.mesh.degree(Axis::tensor);
-  return {.dtype = options.dtype,
-          .batch = options.micro_batch,
-          .seq = options.sequence_length,
+  const int tensor = options.sharding.mesh.degree(Axis::tensor);
+  return {.dtype = options.numerics.dtype,
+          .batch = options.schedule.micro_batch,
+          .seq = options.schedule.sequence_length,
           .heads = model.num_attention_heads / tensor,
           .kv_heads = std::max<std::int64_t>(1, model.num_key_value_heads / tensor),
           .head_dim = model.head_dim,
@@ -29,18 +30,18 @@ namespace {
 
 layout::ParallelArrangement arrangement_of(const EngineOptions& options) {
   layout::ParallelArrangement arrangement{
-      .world_size = options.mesh.world_size(),
-      .tensor = options.mesh.degree(Axis::tensor),
-      .pipeline = options.mesh.degree(Axis::pipeline),
-      .data = options.mesh.degree(Axis::data),
-      .sequence = options.sequence_parallel == model::SequenceParallel::on,
-      .schedule = options.schedule,
-      .virtual_stages = options.virtual_stages,
-      .stage_layers =
-          std::vector<std::int64_t>(options.stage_layers.begin(), options.stage_layers.end()),
-      .micro_batch = options.micro_batch,
-      .sequence_length = options.sequence_length,
-      .micro_batches = options.micro_batches};
+      .world_size = options.sharding.mesh.world_size(),
+      .tensor = options.sharding.mesh.degree(Axis::tensor),
+      .pipeline = options.sharding.mesh.degree(Axis::pipeline),
+      .data = options.sharding.mesh.degree(Axis::data),
+      .sequence = options.sharding.sequence_parallel == model::SequenceParallel::on,
+      .schedule = options.schedule.kind,
+      .virtual_stages = options.schedule.virtual_stages,
+      .stage_layers = std::vector<std::int64_t>(options.schedule.stage_layers.begin(),
+                                                options.schedule.stage_layers.end()),
+      .micro_batch = options.schedule.micro_batch,
+      .sequence_length = options.schedule.sequence_length,
+      .micro_batches = options.schedule.micro_batches};
   model::describe(options.model, arrangement);
   return arrangement;
 }
@@ -49,10 +50,10 @@ layout::ParallelArrangement arrangement_of(const EngineOptions& options) {
 /// multiply codes 16 at a time along both dimensions of a weight; the rule is the same on CPUs, so
 /// that a run may move to a GPU.
 base::Status check_fp8(const EngineOptions& options) {
-  if (options.linear_forward != layers::LinearForward::e4m3) return {};
+  if (options.numerics.linear_forward != layers::LinearForward::e4m3) return {};
   constexpr std::int64_t together = 16;
   const auto& model = options.model;
-  const auto tensor = std::int64_t{options.mesh.degree(Axis::tensor)};
+  const auto tensor = std::int64_t{options.sharding.mesh.degree(Axis::tensor)};
   const auto kv_heads = std::max<std::int64_t>(1, model.num_key_value_heads / tensor);
   const auto heads = model.num_attention_heads / tensor;
   const std::pair<const char*, std::int64_t> widths[] = {
@@ -70,48 +71,30 @@ base::Status check_fp8(const EngineOptions& options) {
   return {};
 }
 
-/// Rules of optimizers that update matrices whole.
-base::Status check_matrices(const EngineOptions& options) {
-  const auto kind = options.rule.kind;
-  if (!optim::has_matrix_rule(kind)) return {};
-  // At level 0 data-parallel ranks share nothing.
-  const bool shares = options.assignment == ownership::Assignment::shared &&
-                      (options.zero_level > 0 || options.mesh.degree(Axis::tensor) > 1);
-  if (shares) {
-    if (kind != optim::RuleKind::muon) {
-      return base::usage_failure(
-          base::format("optimizer.assignment = shared but optimizer.name = {} (its matrices need "
-                       "one owner each); use padded or contiguous",
-                       optim::name(kind)));
-    }
-    if (options.gpu_attention) {
-      return base::usage_failure(
-          "optimizer.assignment = shared but numerics.backend = cuda (shared matrices are computed "
-          "on CPUs alone); use padded");
-    }
-  }
-  return model::check(options.matrices, options.model);
-}
-
 }  // namespace
 
 base::Status check(const EngineOptions& options) {
   if (auto status = model::check(options.model); !status.ok()) return status;
   if (auto status = layout::check(arrangement_of(options)); !status.ok()) return status;
   if (auto status = model::check_positions(
-          options.model, base::format("train.sequence_length = {}", options.sequence_length),
-          options.sequence_length);
+          options.model,
+          base::format("train.sequence_length = {}", options.schedule.sequence_length),
+          options.schedule.sequence_length);
       !status.ok()) {
     return status;
   }
   if (auto status = check_fp8(options); !status.ok()) return status;
-  if (options.gpu_attention) {
-    auto status = device::check_attention(attention_of(options), *options.gpu_attention);
+  if (options.numerics.gpu_attention) {
+    auto status = device::check_attention(attention_of(options), *options.numerics.gpu_attention);
     if (!status.ok()) return status;
   }
-  if (auto status = check_matrices(options); !status.ok()) return status;
-  if (options.rule.rounding == optim::ParameterRounding::stochastic &&
-      options.dtype == device::DType::f32) {
+  if (auto status = sharding::check(options.sharding, options.model,
+                                    options.numerics.gpu_attention.has_value());
+      !status.ok()) {
+    return status;
+  }
+  if (options.sharding.rule.rounding == optim::ParameterRounding::stochastic &&
+      options.numerics.dtype == device::DType::f32) {
     return base::usage_failure(
         "numerics.stochastic_rounding = true but numerics.precision = fp32 (parameters are their "
         "own fp32 masters, and nothing is rounded); use precision bf16 or fp8, or leave it false");

@@ -3,16 +3,12 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/log.hpp"
-#include "trireme/engine/parameter_parts.hpp"
 #include "trireme/engine/stage_layers.hpp"
 #include "trireme/layout/simulate.hpp"
-#include "trireme/optim/matrix_rule.hpp"
 #include "trireme/telemetry/spans.hpp"
 
-#include "assignment.hpp"
 #include "host_sum.hpp"
 #include "parts.hpp"
-#include "state.hpp"
 
 #include <algorithm>
 #include <array>
@@ -25,37 +21,34 @@ using layout::Axis;
 
 namespace {
 
-model::StagePlace stage_place(const EngineOptions& options) {
-  const int stages = options.mesh.degree(Axis::pipeline);
-  const auto ranges = base::value_or_throw(layout::assign_layers(options.model.num_hidden_layers,
-                                                                 stages, options.virtual_stages,
-                                                                 stage_layers(options).counts));
-  const int stage = options.mesh.coordinate(Axis::pipeline, options.rank);
-  return {options.mesh, options.rank, ranges[static_cast<std::size_t>(stage)],
-          options.sequence_parallel};
-}
-
-std::int64_t bucket_elements(const EngineOptions& options) {
-  return std::max<std::int64_t>(1, options.bucket_bytes / 4);
+/// [chunk]: layers of a rank's stage.
+std::vector<layout::LayerRange> chunks_of(const EngineOptions& options) {
+  const auto& mesh = options.sharding.mesh;
+  const int stage = mesh.coordinate(Axis::pipeline, options.sharding.rank);
+  const auto ranges = base::value_or_throw(
+      layout::assign_layers(options.model.num_hidden_layers, mesh.degree(Axis::pipeline),
+                            options.schedule.virtual_stages, stage_layers(options).counts));
+  return ranges[static_cast<std::size_t>(stage)];
 }
 
 /// Schedule; with one stage there is nothing to overlap: each backward right after its forward
 /// holds the fewest activations, and a table shared by embedding and head gets its gradients in one
 /// order.
 base::Result<layout::Schedule> schedule_of(const EngineOptions& options) {
-  const int stages = options.mesh.degree(Axis::pipeline);
-  const auto kind = stages == 1 && options.virtual_stages == 1
+  const int stages = options.sharding.mesh.degree(Axis::pipeline);
+  const auto kind = stages == 1 && options.schedule.virtual_stages == 1
                         ? layout::ScheduleKind::one_forward_one_backward
-                        : options.schedule;
-  return layout::make_schedule(kind, stages, options.micro_batches, options.virtual_stages);
+                        : options.schedule.kind;
+  return layout::make_schedule(kind, stages, options.schedule.micro_batches,
+                               options.schedule.virtual_stages);
 }
 
 /// Micro-batches whose activations each chunk of the rank holds at once.
 std::vector<int> activation_slots(const EngineOptions& options, const layout::Schedule& schedule) {
   if (options.use != Use::training) {
-    return std::vector<int>(static_cast<std::size_t>(options.virtual_stages), 1);
+    return std::vector<int>(static_cast<std::size_t>(options.schedule.virtual_stages), 1);
   }
-  const int stage = options.mesh.coordinate(Axis::pipeline, options.rank);
+  const int stage = options.sharding.mesh.coordinate(Axis::pipeline, options.sharding.rank);
   const auto simulation = base::value_or_throw(layout::simulate(schedule, {}));
   return simulation.peak_live[static_cast<std::size_t>(stage)];
 }
@@ -73,63 +66,59 @@ void clear_state(const optim::Optimizer& optimizer, const std::vector<optim::Seg
 
 }  // namespace
 
-model::StageParameters stage_parameters(const EngineOptions& options) {
-  auto assignment = options.assignment;
-  // Data-parallel ranks own matrices whole where tensor-parallel ones share them.
-  if (assignment == ownership::Assignment::shared && options.mesh.degree(Axis::tensor) > 1) {
-    assignment = ownership::Assignment::contiguous;
-  }
-  // Order of the matrices: at level 0 every rank updates all of them, whatever the plan.
-  if (options.zero_level == 0) assignment = ownership::Assignment::padded;
-  return {options.model, stage_place(options), bucket_elements(options),
-          model::MatrixOwning{cost_of_matrix(options), options.matrices, assignment}};
+sharding::Sharding sharding_of(const EngineOptions& options) {
+  return {options.model, options.sharding, chunks_of(options), options.numerics.dtype};
 }
 
-Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
+Engine::Parts::Parts(const EngineOptions& given, const comm::AxisGroups& their_groups,
                      device::Kernels& their_kernels, Memory& their_memory)
     : options(given),
       groups(their_groups),
       kernels(their_kernels),
       memory(their_memory),
-      stage(stage_parameters(options)),
+      sharding(sharding_of(options)),
+      stage(sharding.stage()),
       schedule(base::value_or_throw(schedule_of(options))),
       slots(activation_slots(options, schedule)),
-      graphs(options, *groups.tensor, kernels.device()),
-      batches(options, graphs, slots, kernels.device(), memory),
+      graphs(trains() ? options.memory.cuda_graphs : CudaGraphs::no, groups.on(Axis::tensor),
+             kernels.device()),
+      batches(options.schedule, options.model.dropout, graphs, slots, kernels.device(), memory),
       tensor_watch(kernels.device().is_host() ? kernels.device().stopwatch() : nullptr),
       context{options.model,
               kernels,
               graphs.tensor(),
               memory.of(Purpose::workspace),
-              options.dtype,
-              options.micro_batch,
-              options.sequence_length,
-              options.sequence_parallel,
-              trains() ? options.recompute : layers::Recompute::full,
-              options.loss_rows,
-              options.seed,
-              options.linear_forward} {
+              options.numerics.dtype,
+              options.schedule.micro_batch,
+              options.schedule.sequence_length,
+              options.sharding.sequence_parallel,
+              trains() ? options.memory.recompute : layers::Recompute::full,
+              options.memory.loss_rows,
+              options.numerics.seed,
+              options.numerics.linear_forward} {
   context.tensor_watch = tensor_watch.get();
   make_parameters();
   make_chunks();
-  if (options.keep_logits == KeepLogits::yes && messages.back().is_last()) {
-    logits = memory.of(Purpose::activations)
-                 .allocate(options.dtype, {context.rows(), chunks.back().local_vocabulary()});
+  if (options.memory.keep_logits == KeepLogits::yes && messages.back().is_last()) {
+    logits =
+        memory.of(Purpose::activations)
+            .allocate(options.numerics.dtype, {context.rows(), chunks.back().local_vocabulary()});
   }
   if (trains()) {
     auto& arena = memory.of(Purpose::optimizer);
-    auto ownership = ownership_of(options, stage, groups.data->rank());
-    if (optim::has_owner_states(options.rule.kind)) kernels.open_decompositions();
-    const bool exchanges = optim::has_matrix_rule(options.rule.kind) && groups.tensor->size() > 1;
-    optimizer.emplace(options.rule, std::move(ownership.segments), ownership.sizes, flat_parameters,
-                      arena,
-                      optim::Peers{exchanges ? &part_exchange.emplace(*groups.tensor) : nullptr,
-                                   exchanges ? groups.tensor : groups.data});
-    owned_buckets = std::move(ownership.buckets);
+    auto updates = sharding.updates();
+    const auto& rule = optim::traits(options.sharding.rule.kind);
+    if (rule.has_owner_states) kernels.open_decompositions();
+    const bool exchanges = rule.updates_matrices && groups.on(Axis::tensor).size() > 1;
+    optimizer.emplace(
+        options.sharding.rule, std::move(updates.segments), updates.sizes, flat_parameters, arena,
+        optim::Peers{exchanges ? &part_exchange.emplace(groups.on(Axis::tensor)) : nullptr,
+                     exchanges ? &groups.on(Axis::tensor) : &groups.on(Axis::data)});
+    owned_buckets = std::move(updates.buckets);
     if (!kernels.device().is_host()) clear_state(*optimizer, owned_buckets, kernels);
-    reducer.emplace(options, groups, kernels, stage, memory.of(Purpose::communication));
-    if (options.zero_level > 0 && groups.data->size() > 1) {
-      gather.emplace(options, *groups.data, kernels.device(), stage);
+    reducer.emplace(sharding, groups, kernels, memory.of(Purpose::communication));
+    if (sharding.divides_updates() && groups.on(Axis::data).size() > 1) {
+      gather.emplace(sharding, groups.on(Axis::data), kernels.device());
     }
     say_rules();
   }
@@ -147,32 +136,34 @@ Engine::Parts::Parts(const EngineOptions& given, const Groups& their_groups,
 
 /// Tells which rule updates what, where there are two.
 void Engine::Parts::say_rules() const {
-  if (!optim::has_matrix_rule(options.rule.kind) || memory.of(Purpose::batch).is_measuring()) {
+  if (!optim::traits(options.sharding.rule.kind).updates_matrices ||
+      memory.of(Purpose::batch).is_measuring()) {
     return;
   }
   std::int64_t matrices = 0;
   std::int64_t elements = 0;
   for (const auto& parameter : stage.parameters()) {
-    if (!model::is_rule_matrix(parameter, options.matrices)) continue;
+    if (!model::is_rule_matrix(parameter, options.sharding.matrices)) continue;
     ++matrices;
     elements += layout::element_count(parameter.tensor.shape);
   }
   base::log::info("engine",
                   "{} updates {} matrices of layers ({:.1f} % of the parameters), adamw the others",
-                  optim::name(options.rule.kind), matrices,
+                  optim::name(options.sharding.rule.kind), matrices,
                   100.0 * static_cast<double>(elements) /
                       static_cast<double>(model::parameter_count(options.model)));
-  if (options.assignment_reason.empty()) return;
-  base::log::info("engine", "optimizer.assignment = {}: {}", ownership::name(options.assignment),
-                  options.assignment_reason);
+  if (options.sharding.assignment_reason.empty()) return;
+  base::log::info("engine", "optimizer.assignment = {}: {}",
+                  ownership::name(options.sharding.assignment), options.sharding.assignment_reason);
 }
 
 void Engine::Parts::make_executor() {
-  executor.emplace(
-      PipelineExecutor::Stage{chunks, messages, slots, groups.data->size() > 1, batches, graphs},
-      kernels);
+  executor.emplace(PipelineExecutor::Stage{chunks, messages, slots,
+                                           groups.on(Axis::data).size() > 1, batches, graphs},
+                   kernels);
   if (!trains() || memory.of(Purpose::batch).is_measuring()) return;
-  const bool chosen = options.stage_layers.empty() && options.mesh.degree(Axis::pipeline) > 1;
+  const bool chosen =
+      options.schedule.stage_layers.empty() && options.sharding.mesh.degree(Axis::pipeline) > 1;
   if (chosen) base::log::debug("engine", "{}", stage_layers(options).text());
   if (!graphs.wanted() || graphs.made()) return;
   base::log::info("engine", "numerics.cuda_graphs has no effect: {} records no work",
@@ -196,7 +187,7 @@ PipelineExecutor& Engine::Parts::pipeline() {
 
 void Engine::Parts::make_parameters() {
   const auto size = stage.flat().size;
-  flat_parameters = memory.of(Purpose::parameters).allocate(options.dtype, {size});
+  flat_parameters = memory.of(Purpose::parameters).allocate(options.numerics.dtype, {size});
   if (trains()) {
     flat_gradients = memory.of(Purpose::gradients).allocate(device::DType::f32, {size});
     std::int64_t pieces = 0;
@@ -204,8 +195,8 @@ void Engine::Parts::make_parameters() {
     hashes = memory.of(Purpose::gradients).allocate(device::DType::i32, {pieces, 2});
   }
   stage.bind(flat_parameters, flat_gradients);
-  if (options.linear_forward == layers::LinearForward::e4m3 &&
-      options.weight_copies == layers::WeightCopies::kept) {
+  if (options.numerics.linear_forward == layers::LinearForward::e4m3 &&
+      options.memory.weight_copies == layers::WeightCopies::kept) {
     context.weight_copies = &weight_copies.emplace(stage, memory.of(Purpose::parameters));
   }
 }
@@ -219,16 +210,17 @@ void Engine::Parts::renew_weight_copies() {
 }
 
 void Engine::Parts::make_chunks() {
-  const auto place = stage_place(options);
-  const int virtual_stages = static_cast<int>(place.chunks.size());
-  const ChunkMessages::Shape shape{context.local_rows(), options.model.hidden_size, options.dtype};
+  const auto layers = chunks_of(options);
+  const int virtual_stages = static_cast<int>(layers.size());
+  const ChunkMessages::Shape shape{context.local_rows(), options.model.hidden_size,
+                                   options.numerics.dtype};
   for (int chunk = 0; chunk < virtual_stages; ++chunk) {
     const auto index = static_cast<std::size_t>(chunk);
     const int held = slots[index];
-    messages.emplace_back(*groups.pipeline, layout::ChunkPlace{my_stage(), chunk}, shape,
+    messages.emplace_back(groups.on(Axis::pipeline), layout::ChunkPlace{my_stage(), chunk}, shape,
                           ChunkMessages::Needs{virtual_stages, held, trains()},
                           memory.of(Purpose::communication));
-    const layers::Chunk::Role role{place.chunks[index], messages.back().is_first(),
+    const layers::Chunk::Role role{layers[index], messages.back().is_first(),
                                    messages.back().is_last()};
     chunks.emplace_back(context, stage, role, held, memory.of(Purpose::activations),
                         memory.of(Purpose::parameters));
@@ -242,13 +234,13 @@ std::optional<double> Engine::Parts::take_tensor_seconds() const {
 
 double Engine::Parts::whole_loss_sum(double local) const {
   double sum = local;
-  ordered_sum(*groups.data, {&sum, 1});
-  ordered_sum(*groups.pipeline, {&sum, 1});
+  ordered_sum(groups.on(Axis::data), {&sum, 1});
+  ordered_sum(groups.on(Axis::pipeline), {&sum, 1});
   return sum;
 }
 
-Engine::Engine(const EngineOptions& options, const Groups& groups, device::Kernels& kernels,
-               Memory& memory)
+Engine::Engine(const EngineOptions& options, const comm::AxisGroups& groups,
+               device::Kernels& kernels, Memory& memory)
     : parts_(new Parts(options, groups, kernels, memory)) {}
 
 Engine::~Engine() {
@@ -267,7 +259,7 @@ void Engine::initialise() {
       const auto count = std::min(part, segment.flat.size() - begin);
       const auto first = segment.flat.begin + begin;
       device::HostMirror mirror(device());
-      model::initialise(parts_->stage, parts_->options.seed, {first, first + count},
+      model::initialise(parts_->stage, parts_->options.numerics.seed, {first, first + count},
                         mirror.of(master.slice(0, begin, count)));
       mirror.store();
     }
@@ -291,7 +283,7 @@ ScheduleOutcome Engine::run_schedule() {
   ScheduleOutcome outcome;
   parts.batches.upload();
   parts.renew_weight_copies();
-  outcome.tokens = parts.batches.counted_tokens(*parts.groups.data);
+  outcome.tokens = parts.batches.counted_tokens(parts.groups.on(Axis::data));
   const auto tokens = static_cast<double>(std::max<std::int64_t>(outcome.tokens, 1));
   auto& reduction = parts.reduction();
   reduction.begin_step(parts.flat_gradients);
@@ -304,12 +296,13 @@ ScheduleOutcome Engine::run_schedule() {
   // would wait for gradients, and that time would be attributed to no phase.
   reduction.wait_on_stream();
   std::array sums{parts.pipeline().loss_sum(), outcome.bubble_seconds};
-  ordered_sum(*parts.groups.data, sums);
+  ordered_sum(parts.groups.on(Axis::data), sums);
   // The loss, and behind it the bubble of each stage.
   std::vector<double> all(1 + static_cast<std::size_t>(parts.schedule.stages), 0.0);
   all[0] = sums[0];
-  all[1 + static_cast<std::size_t>(parts.my_stage())] = sums[1] / parts.groups.data->size();
-  ordered_sum(*parts.groups.pipeline, all);
+  all[1 + static_cast<std::size_t>(parts.my_stage())] =
+      sums[1] / parts.groups.on(Axis::data).size();
+  ordered_sum(parts.groups.on(Axis::pipeline), all);
   outcome.loss = all[0] / tokens;
   outcome.stage_bubble_seconds.assign(all.begin() + 1, all.end());
   return outcome;
@@ -328,7 +321,7 @@ ReduceOutcome Engine::reduce_gradients() {
 UpdateOutcome Engine::update(const Update& step) {
   const telemetry::SpanScope span(telemetry::SpanKind::update);
   auto& parts = *parts_;
-  const double clip = parts.options.clip_norm;
+  const double clip = parts.options.numerics.clip_norm;
   const bool clips = clip > 0.0 && step.gradient_norm > clip;
   const float scale = clips ? static_cast<float>(clip / step.gradient_norm) : 1.0F;
   parts.finish_gathers();
@@ -354,7 +347,7 @@ EvaluationOutcome Engine::evaluate(const std::function<void(int)>& seen) {
   static_cast<void>(parts.pipeline().take_waited_seconds());
   static_cast<void>(parts.take_tensor_seconds());
   if (parts.gather) static_cast<void>(parts.gather->take_waited_seconds());
-  return {loss_sum, parts.batches.counted_tokens(*parts.groups.data)};
+  return {loss_sum, parts.batches.counted_tokens(parts.groups.on(Axis::data))};
 }
 
 Tensor Engine::logits() {
@@ -387,6 +380,10 @@ const layout::Schedule& Engine::schedule() const {
 
 const model::StageParameters& Engine::parameters() const {
   return parts_->stage;
+}
+
+const sharding::Sharding& Engine::sharding() const {
+  return parts_->sharding;
 }
 
 const EngineOptions& Engine::options() const {

@@ -13,6 +13,7 @@ namespace trireme::engine {
 
 using device::Tensor;
 using device::Timed;
+using layout::Axis;
 using telemetry::SpanKind;
 
 namespace {
@@ -30,21 +31,20 @@ std::int64_t exchange_size(const model::StageParameters& stage) {
 
 }  // namespace
 
-GradientReducer::GradientReducer(const EngineOptions& options, const Groups& groups,
-                                 device::Kernels& kernels, const model::StageParameters& stage,
-                                 device::Arena& arena)
-    : options_(options),
+GradientReducer::GradientReducer(const sharding::Sharding& sharding, const comm::AxisGroups& groups,
+                                 device::Kernels& kernels, device::Arena& arena)
+    : sharding_(sharding),
       groups_(groups),
       kernels_(kernels),
-      stage_(stage),
-      parameters_of_bucket_(stage.flat().buckets.size(), 0),
+      stage_(sharding.stage()),
+      parameters_of_bucket_(stage_.flat().buckets.size(), 0),
       exposed_(kernels.device().stopwatch()),
       hosts_part_(kernels.device().is_host() ? exposed_.get() : nullptr) {
-  if (const auto size = exchange_size(stage); size > 0) {
+  if (const auto size = exchange_size(stage_); size > 0) {
     exchange_ = arena.allocate(device::DType::f32, {size});
   }
-  for (std::size_t index = 0; index < stage.fused_parameters().size(); ++index) {
-    const auto buckets = stage.flat().buckets_of_tensor(index);
+  for (std::size_t index = 0; index < stage_.fused_parameters().size(); ++index) {
+    const auto buckets = stage_.flat().buckets_of_tensor(index);
     for (auto bucket = buckets.begin; bucket < buckets.end; ++bucket) {
       ++parameters_of_bucket_[static_cast<std::size_t>(bucket)];
     }
@@ -70,17 +70,18 @@ void GradientReducer::completed(const model::Place& place) {
 }
 
 void GradientReducer::start(std::size_t bucket) {
-  if (groups_.data->size() == 1) return;
+  if (groups_.on(Axis::data).size() == 1) return;
   Timed timed(hosts_part_, SpanKind::gradients);
   if (under_way_.empty()) busy_since_ = telemetry::SpanClock::now();
   const auto range = stage_.flat().buckets[bucket];
   const auto whole = flat_.slice(0, range.begin, range.size());
-  if (options_.zero_level == 0) {
-    under_way_.push_back(groups_.data->start_all_reduce(whole, comm::ReduceOp::sum));
+  if (sharding_.divides_updates()) {
+    const auto own = sharding_.updated(bucket);
+    under_way_.push_back(groups_.on(Axis::data)
+                             .start_reduce_scatter(whole, flat_.slice(0, own.begin, own.size()),
+                                                   stage_.flat().cuts_of_bucket(bucket)));
   } else {
-    const auto shard = stage_.flat().shard_of_bucket(bucket, groups_.data->rank());
-    under_way_.push_back(groups_.data->start_reduce_scatter(
-        whole, flat_.slice(0, shard.begin, shard.size()), stage_.flat().cuts_of_bucket(bucket)));
+    under_way_.push_back(groups_.on(Axis::data).start_all_reduce(whole, comm::ReduceOp::sum));
   }
   timed.end();
 }
@@ -133,7 +134,7 @@ void GradientReducer::add_partial_terms() {
   each_partial([this](const Tensor& own, const Tensor& place) {
     kernels_.issue(device::Copy{own, place});
   });
-  groups_.tensor->start_all_reduce(exchange_, comm::ReduceOp::sum).wait_on_stream();
+  groups_.on(Axis::tensor).start_all_reduce(exchange_, comm::ReduceOp::sum).wait_on_stream();
   each_partial([this](const Tensor& own, const Tensor& place) {
     kernels_.issue(device::Copy{place, own});
   });
@@ -142,13 +143,11 @@ void GradientReducer::add_partial_terms() {
 /// Runs after the sums over data-parallel ranks: both stages then add the same two terms, and have
 /// the same bits, whatever the order in which a library added the others on each of them.
 void GradientReducer::add_tied_terms() {
-  if (groups_.embedding == nullptr || groups_.embedding->size() == 1) return;
+  if (groups_.ends() == nullptr || groups_.ends()->size() == 1) return;
   const auto& flat = stage_.flat();
   for (auto bucket = stage_.first_tied_bucket(); bucket < flat.buckets.size(); ++bucket) {
-    const auto range = options_.zero_level == 0
-                           ? flat.buckets[bucket]
-                           : flat.shard_of_bucket(bucket, groups_.data->rank());
-    groups_.embedding
+    const auto range = sharding_.updated(bucket);
+    groups_.ends()
         ->start_all_reduce(flat_.slice(0, range.begin, range.size()), comm::ReduceOp::sum)
         .wait_on_stream();
   }
@@ -176,21 +175,17 @@ double GradientReducer::global_norm() {
   std::vector<double> squares(stage_.parameters().size(), 0.0);
   std::vector<std::size_t> parameters;
   for (std::size_t bucket = 0; bucket < stage_.flat().buckets.size(); ++bucket) {
-    const auto shard = stage_.flat().shard_of_bucket(bucket, groups_.data->rank());
-    for (const auto& fused : stage_.fused_parameters()) {
-      for (const auto& piece : fused.pieces) {
-        const auto from = std::max(shard.begin, piece.flat.begin);
-        const auto to = std::min(shard.end, piece.flat.end);
-        if (from >= to || !piece.primary) continue;
-        kernels_.start_sum_of_squares(flat_.slice(0, from, to - from));
-        parameters.push_back(piece.parameter);
-      }
-    }
+    stage_.each_piece(
+        sharding_.counted(bucket), [&](const model::ShardPiece& piece, layout::FlatRange counted) {
+          if (!piece.primary) return;
+          kernels_.start_sum_of_squares(flat_.slice(0, counted.begin, counted.size()));
+          parameters.push_back(piece.parameter);
+        });
   }
   const auto terms = kernels_.finish_sums();
   for (std::size_t term = 0; term < terms.size(); ++term) squares[parameters[term]] += terms[term];
-  for (auto* group : {groups_.data, groups_.tensor, groups_.pipeline}) {
-    ordered_sum(*group, squares);
+  for (const auto axis : {Axis::data, Axis::tensor, Axis::pipeline}) {
+    ordered_sum(groups_.on(axis), squares);
   }
   double sum = 0;
   for (const double square : squares) sum += square;

@@ -3,7 +3,7 @@
 
 #include "trireme/device/arena.hpp"
 #include "trireme/engine/engine.hpp"
-#include "trireme/model/stage_parameters.hpp"
+#include "trireme/sharding/sharding.hpp"
 #include "trireme/telemetry/spans.hpp"
 
 #include <memory>
@@ -17,8 +17,8 @@ namespace trireme::engine {
 /// two stages share) at the end.
 class GradientReducer {
  public:
-  GradientReducer(const EngineOptions& options, const Groups& groups, device::Kernels& kernels,
-                  const model::StageParameters& stage, device::Arena& arena);
+  GradientReducer(const sharding::Sharding& sharding, const comm::AxisGroups& groups,
+                  device::Kernels& kernels, device::Arena& arena);
 
   /// flat: f32, all gradients of the rank.
   void begin_step(const device::Tensor& flat);
@@ -51,8 +51,8 @@ class GradientReducer {
   void add_partial_terms();
   void add_tied_terms();
 
-  const EngineOptions& options_;
-  Groups groups_;
+  const sharding::Sharding& sharding_;
+  comm::AxisGroups groups_;
   device::Kernels& kernels_;
   const model::StageParameters& stage_;
   device::Tensor flat_;

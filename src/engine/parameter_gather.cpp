@@ -39,12 +39,14 @@ class DropOnFailure {
 
 }  // namespace
 
-ParameterGather::ParameterGather(const EngineOptions& options, comm::ProcessGroup& data,
-                                 device::Device& device, const model::StageParameters& stage)
+ParameterGather::ParameterGather(const sharding::Sharding& sharding, comm::ProcessGroup& data,
+                                 device::Device& device)
     : data_(data),
-      stage_(stage),
-      is_first_stage_(options.mesh.coordinate(layout::Axis::pipeline, options.rank) == 0),
+      sharding_(sharding),
+      is_first_stage_(
+          sharding.options().mesh.coordinate(layout::Axis::pipeline, sharding.options().rank) == 0),
       waited_(device.stopwatch()) {
+  const auto& stage = sharding.stage();
   for (std::size_t bucket = 0; bucket < stage.flat().buckets.size(); ++bucket) {
     turns_.push_back({behind_layers, bucket});
   }
@@ -88,11 +90,11 @@ void ParameterGather::start(const Tensor& flat) {
   works_.clear();
   next_ = 0;
   for (const auto& turn : turns_) {
-    const auto whole = stage_.flat().buckets[turn.bucket];
-    const auto shard = stage_.flat().shard_of_bucket(turn.bucket, data_.rank());
+    const auto whole = sharding_.stage().flat().buckets[turn.bucket];
+    const auto shard = sharding_.updated(turn.bucket);
     works_.push_back(data_.start_all_gather(flat.slice(0, shard.begin, shard.size()),
                                             flat.slice(0, whole.begin, whole.size()),
-                                            stage_.flat().cuts_of_bucket(turn.bucket)));
+                                            sharding_.stage().flat().cuts_of_bucket(turn.bucket)));
   }
   if (data_.moves_by_itself()) return;
   const DropOnFailure guard(works_);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "trireme/engine/engine.hpp"
-#include "trireme/model/stage_parameters.hpp"
+#include "trireme/sharding/sharding.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -18,8 +18,8 @@ namespace trireme::engine {
 /// between two steps, where no step's time counts it: they are waited for at once.
 class ParameterGather {
  public:
-  ParameterGather(const EngineOptions& options, comm::ProcessGroup& data, device::Device& device,
-                  const model::StageParameters& stage);
+  ParameterGather(const sharding::Sharding& sharding, comm::ProcessGroup& data,
+                  device::Device& device);
   ParameterGather(const ParameterGather&) = delete;
   ParameterGather& operator=(const ParameterGather&) = delete;
   /// Waits for what is under way, unless an error unwinds the stack.
@@ -52,7 +52,7 @@ class ParameterGather {
   void wait_up_to(int position);
 
   comm::ProcessGroup& data_;
-  const model::StageParameters& stage_;
+  const sharding::Sharding& sharding_;
   bool is_first_stage_;
   std::vector<Turn> turns_;  // in the order of starts
   std::vector<comm::Work> works_;

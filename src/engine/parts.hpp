@@ -22,10 +22,11 @@ namespace trireme::engine {
 /// Members in the order of their making; some of a training engine alone.
 struct Engine::Parts {
   EngineOptions options;
-  Groups groups;
+  comm::AxisGroups groups;
   device::Kernels& kernels;
   Memory& memory;
-  model::StageParameters stage;
+  sharding::Sharding sharding;
+  model::StageParameters& stage;
   layout::Schedule schedule;
   std::vector<int> slots;  // [chunk]: of activations
   Graphs graphs;
@@ -49,11 +50,13 @@ struct Engine::Parts {
   /// Memory that collectives and messages work in; ends before memory and groups do.
   Registrations registrations;
 
-  Parts(const EngineOptions& given, const Groups& their_groups, device::Kernels& their_kernels,
-        Memory& their_memory);
+  Parts(const EngineOptions& given, const comm::AxisGroups& their_groups,
+        device::Kernels& their_kernels, Memory& their_memory);
 
   bool trains() const { return options.use == Use::training; }
-  int my_stage() const { return options.mesh.coordinate(layout::Axis::pipeline, options.rank); }
+  int my_stage() const {
+    return options.sharding.mesh.coordinate(layout::Axis::pipeline, options.sharding.rank);
+  }
   const std::vector<layout::Action>& actions() const {
     return schedule.actions[static_cast<std::size_t>(my_stage())];
   }

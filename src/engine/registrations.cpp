@@ -6,6 +6,7 @@ namespace trireme::engine {
 using comm::Offsets;
 using device::Purpose;
 using device::Tensor;
+using layout::Axis;
 
 namespace {
 
@@ -23,29 +24,30 @@ Offsets offsets_of(const model::ModelConfig& model, int tensor_degree) {
 
 }  // namespace
 
-void register_arenas(const model::ModelConfig& model, const Groups& groups, Memory& memory,
-                     Registrations& registrations) {
-  if (groups.tensor->size() > 1) {
-    const auto offsets = offsets_of(model, groups.tensor->size());
+void register_arenas(const model::ModelConfig& model, const comm::AxisGroups& groups,
+                     Memory& memory, Registrations& registrations) {
+  if (groups.on(Axis::tensor).size() > 1) {
+    const auto offsets = offsets_of(model, groups.on(Axis::tensor).size());
     for (const auto purpose : {Purpose::activations, Purpose::workspace, Purpose::communication}) {
-      keep(groups.tensor->register_memory(memory.of(purpose).whole(), offsets), registrations);
+      keep(groups.on(Axis::tensor).register_memory(memory.of(purpose).whole(), offsets),
+           registrations);
     }
   }
-  if (groups.pipeline->size() > 1) {
-    keep(groups.pipeline->register_for_messages(memory.of(Purpose::communication).whole()),
+  if (groups.on(Axis::pipeline).size() > 1) {
+    keep(groups.on(Axis::pipeline).register_for_messages(memory.of(Purpose::communication).whole()),
          registrations);
   }
 }
 
-void register_flat(const Groups& groups, const Tensor& parameters, const Tensor& gradients,
-                   Registrations& registrations) {
-  if (groups.data->size() > 1) {
-    keep(groups.data->register_memory(parameters, Offsets::same), registrations);
-    keep(groups.data->register_memory(gradients, Offsets::same), registrations);
+void register_flat(const comm::AxisGroups& groups, const Tensor& parameters,
+                   const Tensor& gradients, Registrations& registrations) {
+  if (groups.on(Axis::data).size() > 1) {
+    keep(groups.on(Axis::data).register_memory(parameters, Offsets::same), registrations);
+    keep(groups.on(Axis::data).register_memory(gradients, Offsets::same), registrations);
   }
   // First and last stage hold other layers beside the table that they share.
-  if (groups.embedding != nullptr && groups.embedding->size() > 1) {
-    keep(groups.embedding->register_memory(gradients, Offsets::own), registrations);
+  if (groups.ends() != nullptr && groups.ends()->size() > 1) {
+    keep(groups.ends()->register_memory(gradients, Offsets::own), registrations);
   }
 }
 

@@ -32,14 +32,14 @@ std::string StageLayers::text() const {
 }
 
 StageLayers stage_layers(const EngineOptions& options) {
-  const int stages = options.mesh.degree(layout::Axis::pipeline);
+  const int stages = options.sharding.mesh.degree(layout::Axis::pipeline);
   const int layers = options.model.num_hidden_layers;
   StageLayers result;
-  result.counts = options.stage_layers;
-  if (layers < stages * options.virtual_stages) return result;
-  result.head_layers = head_over_layer(options.model, options.sequence_length);
+  result.counts = options.schedule.stage_layers;
+  if (layers < stages * options.schedule.virtual_stages) return result;
+  result.head_layers = head_over_layer(options.model, options.schedule.sequence_length);
   const auto of = [&](double head) {
-    return layout::balanced_counts(layers, stages, options.virtual_stages, head);
+    return layout::balanced_counts(layers, stages, options.schedule.virtual_stages, head);
   };
   if (result.counts.empty()) result.counts = of(result.head_layers);
   result.balance = layout::balance(result.counts, stages, result.head_layers);

@@ -45,13 +45,12 @@ std::uint64_t digest_of(device::Kernels& kernels, const optim::Optimizer& optimi
 
 bool Engine::tied_copies_differ() {
   auto& parts = *parts_;
-  auto* const group = parts.groups.embedding;
+  auto* const group = parts.groups.ends();
   const auto& flat = parts.stage.flat();
   const auto bucket = parts.stage.first_tied_bucket();
   if (group == nullptr || group->size() == 1 || bucket == flat.buckets.size()) return false;
   // Each data-parallel rank digests its shard, at every ZeRO level.
-  auto own = digest_of(parts.kernels, parts.updates(),
-                       flat.shard_of_bucket(bucket, parts.groups.data->rank()),
+  auto own = digest_of(parts.kernels, parts.updates(), parts.sharding.counted(bucket),
                        parts.hashes.slice(0, 0, 1).reshape({2}));
   std::uint64_t both[2] = {};
   group->host_group().all_gather(Tensor(&own, device::DType::i32, {2}),

@@ -3,8 +3,8 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
-#include "trireme/engine/parameter_parts.hpp"
 #include "trireme/engine/registrations.hpp"
+#include "trireme/engine/state_parts.hpp"
 #include "trireme/model/positions.hpp"
 #include "trireme/model/stage_parameters.hpp"
 
@@ -12,9 +12,9 @@
 
 namespace trireme::inference {
 
+using comm::AxisGroups;
 using device::Purpose;
 using device::Tensor;
-using engine::Groups;
 using engine::Memory;
 using engine::ParameterPart;
 using layout::Axis;
@@ -93,7 +93,7 @@ base::Status check(const DecoderOptions& options) {
 
 struct Decoder::Parts {
   DecoderOptions options;
-  Groups groups;
+  AxisGroups groups;
   device::Kernels& kernels;
   Memory& memory;
   /// Null where the decoder has parameters of its own.
@@ -117,10 +117,10 @@ struct Decoder::Parts {
   /// Memory that collectives and messages work in; ends before memory and groups do.
   engine::Registrations registrations;
 
-  Parts(const DecoderOptions& given, const engine::Engine* their_engine, const Groups& their_groups,
-        device::Kernels& their_kernels, Memory& their_memory);
-  int stages() const { return groups.pipeline->size(); }
-  bool is_last_stage() const { return groups.pipeline->rank() + 1 == stages(); }
+  Parts(const DecoderOptions& given, const engine::Engine* their_engine,
+        const AxisGroups& their_groups, device::Kernels& their_kernels, Memory& their_memory);
+  int stages() const { return groups.on(Axis::pipeline).size(); }
+  bool is_last_stage() const { return groups.on(Axis::pipeline).rank() + 1 == stages(); }
   /// The part of the model that ends with the head.
   layers::DecoderStage& last_chunk() { return *chunks.back(); }
   void make_buffers();
@@ -133,7 +133,7 @@ struct Decoder::Parts {
 };
 
 Decoder::Parts::Parts(const DecoderOptions& given, const engine::Engine* their_engine,
-                      const Groups& their_groups, device::Kernels& their_kernels,
+                      const AxisGroups& their_groups, device::Kernels& their_kernels,
                       Memory& their_memory)
     : options(given),
       groups(their_groups),
@@ -142,7 +142,8 @@ Decoder::Parts::Parts(const DecoderOptions& given, const engine::Engine* their_e
       engine(their_engine),
       parameters(engine != nullptr ? engine->parameters()
                                    : own_parameters.emplace(options.model, place_of(options), 1)),
-      context{options.model, kernels, *groups.tensor, memory.of(Purpose::workspace), options.dtype},
+      context{options.model, kernels, groups.on(Axis::tensor), memory.of(Purpose::workspace),
+              options.dtype},
       vocabulary(vocabulary_parts(options)) {
   TRIREME_EXPECT(options.rows_at_once >= options.capacity.slots &&
                      options.rows_at_once <= options.capacity.slots * options.capacity.positions,
@@ -161,7 +162,7 @@ Decoder::Parts::Parts(const DecoderOptions& given, const engine::Engine* their_e
 void Decoder::Parts::make_chunks() {
   const auto ranges = place_of(options).chunks;
   for (int chunk = 0; chunk < options.virtual_stages; ++chunk) {
-    const layout::ChunkPlace place{groups.pipeline->rank(), chunk};
+    const layout::ChunkPlace place{groups.on(Axis::pipeline).rank(), chunk};
     const bool is_first = layout::previous_chunk(place, stages()).stage < 0;
     const bool is_last = layout::next_chunk(place, stages(), options.virtual_stages).stage < 0;
     chunks.push_back(std::make_unique<layers::DecoderStage>(
@@ -180,10 +181,11 @@ void Decoder::Parts::make_buffers() {
   const std::int64_t slots = options.capacity.slots;
   ends = arena.allocate(options.dtype, {slots, width});
   logits = arena.allocate(device::DType::f32, {slots * options.model.vocab_size});
-  if (groups.tensor->size() == 1) return;
+  if (groups.on(Axis::tensor).size() == 1) return;
   own_logits = memory.of(Purpose::communication).allocate(device::DType::f32, {slots * widest()});
-  all_logits = memory.of(Purpose::communication)
-                   .allocate(device::DType::f32, {groups.tensor->size() * slots * widest()});
+  all_logits =
+      memory.of(Purpose::communication)
+          .allocate(device::DType::f32, {groups.on(Axis::tensor).size() * slots * widest()});
 }
 
 std::int64_t Decoder::Parts::widest() const {
@@ -198,17 +200,17 @@ Tensor Decoder::Parts::whole_logits(std::int64_t count) {
   const auto vocabulary_size = options.model.vocab_size;
   const auto whole =
       logits.slice(0, 0, count * vocabulary_size).reshape({1, count, vocabulary_size});
-  if (groups.tensor->size() == 1) {
+  if (groups.on(Axis::tensor).size() == 1) {
     last_chunk().logits(rows, whole.reshape({count, vocabulary_size}));
     return whole;
   }
   const auto width = widest();
-  const std::int64_t ranks = groups.tensor->size();
+  const std::int64_t ranks = groups.on(Axis::tensor).size();
   const auto own = own_logits.slice(0, 0, count * width);
   const auto all = all_logits.slice(0, 0, ranks * count * width);
   last_chunk().logits(rows,
                       own.reshape({count, width}).slice(1, 0, last_chunk().local_vocabulary()));
-  groups.tensor->start_all_gather(own, all, {}).wait_on_stream();
+  groups.on(Axis::tensor).start_all_gather(own, all, {}).wait_on_stream();
   for (std::int64_t part = 0; part < ranks; ++part) {
     const auto& box = vocabulary[static_cast<std::size_t>(part)];
     if (box.length[0] == 0) continue;
@@ -233,7 +235,7 @@ Tensor Decoder::Parts::on_host(const Tensor& values) {
 void Decoder::Parts::run_chunks(std::span<const layers::SequencePart> sequences,
                                 const Tensor& local_tokens, const Tensor& rows) {
   if (engine != nullptr) engine->await_parameters();
-  auto& pipeline = *groups.pipeline;
+  auto& pipeline = groups.on(Axis::pipeline);
   for (int chunk = 0; chunk < options.virtual_stages; ++chunk) {
     const layout::ChunkPlace place{pipeline.rank(), chunk};
     const auto before = layout::previous_chunk(place, stages());
@@ -248,12 +250,12 @@ void Decoder::Parts::run_chunks(std::span<const layers::SequencePart> sequences,
   }
 }
 
-Decoder::Decoder(const DecoderOptions& options, const Groups& groups, device::Kernels& kernels,
+Decoder::Decoder(const DecoderOptions& options, const AxisGroups& groups, device::Kernels& kernels,
                  Memory& memory)
     : parts_(new Parts(options, nullptr, groups, kernels, memory)) {}
 
-Decoder::Decoder(const DecoderOptions& options, const engine::Engine& engine, const Groups& groups,
-                 device::Kernels& kernels, Memory& memory)
+Decoder::Decoder(const DecoderOptions& options, const engine::Engine& engine,
+                 const AxisGroups& groups, device::Kernels& kernels, Memory& memory)
     : parts_(new Parts(options, &engine, groups, kernels, memory)) {}
 
 Decoder::~Decoder() {
@@ -299,7 +301,7 @@ void Decoder::run_largest() {
 }
 
 void Decoder::share(std::span<std::int32_t> chosen) {
-  auto& pipeline = *parts_->groups.pipeline;
+  auto& pipeline = parts_->groups.on(Axis::pipeline);
   if (pipeline.size() == 1) return;
   const auto count = static_cast<std::int64_t>(chosen.size());
   pipeline.host_group().broadcast(device::Tensor(chosen.data(), device::DType::i32, {count}),
@@ -307,16 +309,11 @@ void Decoder::share(std::span<std::int32_t> chosen) {
 }
 
 engine::MemoryUse measure(const DecoderOptions& options) {
-  const auto pretended = [&options](const char* name, Axis axis) {
-    return comm::make_dry_run_group(name, options.mesh.group(axis, options.rank),
-                                    options.mesh.coordinate(axis, options.rank),
-                                    comm::DryRunData::untouched);
-  };
-  const auto tensor = pretended("tp", Axis::tensor);
-  const auto pipeline = pretended("pp", Axis::pipeline);
+  const auto groups =
+      comm::make_dry_run_groups(options.mesh, options.rank, comm::DryRunData::untouched);
   auto memory = Memory::measuring();
   const auto kernels = device::make_measuring_kernels();
-  Decoder decoder(options, {tensor.get(), pipeline.get(), nullptr, nullptr}, *kernels, memory);
+  Decoder decoder(options, groups.views(), *kernels, memory);
   decoder.run_largest();
   return memory.peak_bytes();
 }

@@ -12,9 +12,9 @@
 #include "trireme/config/resolved_text.hpp"
 #include "trireme/engine/batch_loader.hpp"
 #include "trireme/engine/dataset.hpp"
-#include "trireme/engine/options.hpp"
+#include "trireme/engine/from_config.hpp"
+#include "trireme/engine/measure.hpp"
 #include "trireme/huggingface/weights.hpp"
-#include "trireme/inference/groups.hpp"
 
 #include "text_bytes.hpp"
 
@@ -257,14 +257,14 @@ Evaluation evaluate_weights(const fs::path& weights, const config::Config& confi
   const auto bytes =
       comm::agree(world, TextBytes::of_weights(evaluation.weights, config, model.vocab_size));
   auto memory = engine::Memory::on(session.kernels->device(), engine::measure(options));
-  engine::Engine engine(options, groups_of(session.cluster), *session.kernels, memory);
+  engine::Engine engine(options, session.cluster.groups.views(), *session.kernels, memory);
   huggingface::load_parameters(evaluation.weights, engine, world, key);
   evaluation.step = subject.step;
   const auto begin = Clock::now();
   auto found = evaluate(*dataset, engine);
   evaluation.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   evaluation.sequences = found.sequences;
-  evaluation.sequence_length = options.sequence_length;
+  evaluation.sequence_length = options.schedule.sequence_length;
   evaluation.tokens = found.tokens;
   evaluation.loss = found.loss;
   evaluation.sources = std::move(found.sources);

@@ -11,10 +11,9 @@
 #include "trireme/checkpoint/signature.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/data/tokenizer.hpp"
-#include "trireme/engine/options.hpp"
+#include "trireme/engine/from_config.hpp"
 #include "trireme/huggingface/folder_warnings.hpp"
 #include "trireme/huggingface/weights.hpp"
-#include "trireme/inference/groups.hpp"
 
 #include "prompts.hpp"
 #include "replica_decoding.hpp"
@@ -224,7 +223,7 @@ void generate(const GenerateRequest& request, const config::Config& config,
   comm::agree(world, check(options));
 
   auto memory = engine::Memory::on(session.kernels->device(), measure(options));
-  Decoder decoder(options, groups_of(cluster), *session.kernels, memory);
+  Decoder decoder(options, cluster.groups.views(), *session.kernels, memory);
   huggingface::load_parameters(request.weights, model,
                                {session.kernels->device(), decoder.parameter_parts()}, world, key);
 
@@ -240,14 +239,16 @@ void generate(const GenerateRequest& request, const config::Config& config,
   }
   const bool speaks = world.rank() == 0;
   Stream stream(listener, stops);
-  ReplicaDecoding decoding(decoder, limits, request.sampling, share_of(prompts, *cluster.dp),
+  ReplicaDecoding decoding(decoder, limits, request.sampling,
+                           share_of(prompts, cluster.groups.on(layout::Axis::data)),
                            [&](const DecodedSequence& sequence, std::int32_t token) {
                              if (!speaks || sequence.index != 0) return;
                              stream.add(tokenizer.decode_bytes({&token, 1}));
                            });
   const auto begin = std::chrono::steady_clock::now();
   decoding.run();
-  const auto all = gather(prompts, decoding.sequences(), max_tokens, *cluster.dp);
+  const auto all =
+      gather(prompts, decoding.sequences(), max_tokens, cluster.groups.on(layout::Axis::data));
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   if (speaks) {
     stream.end();

@@ -7,11 +7,11 @@
 #include "trireme/base/log.hpp"
 #include "trireme/checkpoint/signature.hpp"
 #include "trireme/comm/agree.hpp"
-#include "trireme/engine/options.hpp"
+#include "trireme/engine/from_config.hpp"
+#include "trireme/engine/measure.hpp"
 #include "trireme/huggingface/spread_tensors.hpp"
 #include "trireme/huggingface/stored_tensor.hpp"
 #include "trireme/huggingface/weights.hpp"
-#include "trireme/inference/groups.hpp"
 #include "trireme/model/parameters.hpp"
 #include "trireme/model/positions.hpp"
 
@@ -80,9 +80,9 @@ base::Result<engine::EngineOptions> probe_options(const config::Config& config,
   }
   auto options = engine::options_from(shaped, probed, cluster.mesh, cluster.rank);
   if (!options) return options.failure();
-  options->keep_logits = engine::KeepLogits::yes;
+  options->memory.keep_logits = engine::KeepLogits::yes;
   options->use = with_gradients ? engine::Use::training : engine::Use::evaluation;
-  options->zero_level = 0;
+  options->sharding.zero_level = 0;
   return options;
 }
 
@@ -94,11 +94,11 @@ class Prober {
         tokens_(tokens),
         world_(*session.cluster.world),
         memory_(engine::Memory::on(session.kernels->device(), engine::measure(options))),
-        engine_(options, groups_of(session.cluster), *session.kernels, memory_),
+        engine_(options, session.cluster.groups.views(), *session.kernels, memory_),
         gradients_(engine_.device()) {
-    per_rank_ = options.micro_batch * options.micro_batches;
-    data_rank_ = options.mesh.coordinate(Axis::data, options.rank);
-    for (int index = 0; index < options.micro_batches; ++index) fill(index);
+    per_rank_ = options.schedule.micro_batch * options.schedule.micro_batches;
+    data_rank_ = options.sharding.mesh.coordinate(Axis::data, options.sharding.rank);
+    for (int index = 0; index < options.schedule.micro_batches; ++index) fill(index);
   }
 
   engine::Engine& engine() { return engine_; }
@@ -132,8 +132,8 @@ class Prober {
   void fill(int index) {
     const auto seq = tokens_.sequence_length;
     auto& batch = engine_.batch(index);
-    batch.first_sequence = data_rank_ * per_rank_ + index * options_.micro_batch;
-    for (std::int64_t row = 0; row < options_.micro_batch * seq; ++row) {
+    batch.first_sequence = data_rank_ * per_rank_ + index * options_.schedule.micro_batch;
+    for (std::int64_t row = 0; row < options_.schedule.micro_batch * seq; ++row) {
       const auto sequence = batch.first_sequence + row / seq;
       const auto place = sequence * seq + row % seq;
       const bool there = sequence < tokens_.batch;
@@ -150,7 +150,7 @@ class Prober {
     mirror.fetch();
     const auto rows = logits.dim(0);
     const auto columns = logits.dim(1);
-    logits_.resize(static_cast<std::size_t>(options_.micro_batches * rows * columns));
+    logits_.resize(static_cast<std::size_t>(options_.schedule.micro_batches * rows * columns));
     for (std::int64_t at = 0; at < rows * columns; ++at) {
       logits_[static_cast<std::size_t>(index * rows * columns + at)] =
           logits.dtype() == device::DType::f32 ? logits.f32()[at]

@@ -8,7 +8,8 @@
 #include "trireme/base/json_text.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/comm/bytes.hpp"
-#include "trireme/engine/options.hpp"
+#include "trireme/engine/from_config.hpp"
+#include "trireme/engine/measure.hpp"
 #include "trireme/engine/stage_layers.hpp"
 #include "trireme/huggingface/run_files.hpp"
 #include "trireme/inference/decoder.hpp"
@@ -102,12 +103,12 @@ base::Status check_task(const SampleTask& task, const config::Config& config,
 DecoderOptions decoder_options(const engine::EngineOptions& engine, const SampleTask& task) {
   DecoderOptions options;
   options.model = engine.model;
-  options.mesh = engine.mesh;
-  options.rank = engine.rank;
-  options.virtual_stages = engine.virtual_stages;
+  options.mesh = engine.sharding.mesh;
+  options.rank = engine.sharding.rank;
+  options.virtual_stages = engine.schedule.virtual_stages;
   options.stage_layers = engine::stage_layers(engine).counts;
-  options.dtype = engine.dtype;
-  options.gpu_attention = engine.gpu_attention;
+  options.dtype = engine.numerics.dtype;
+  options.gpu_attention = engine.numerics.gpu_attention;
   fit_to_prompts(options, sequences_of(task), usual_batch, task.max_tokens);
   return options;
 }
@@ -173,12 +174,12 @@ std::optional<SampleTask> agreed_sample_task(const config::Config& config,
 struct Sampler::Parts {
   SampleTask task;
   DecoderOptions options;
-  engine::Groups groups;
+  comm::AxisGroups groups;
   Decoder decoder;
   std::vector<DecodedSequence> sequences;
 };
 
-Sampler::Sampler(SampleTask task, const engine::Engine& engine, const engine::Groups& groups,
+Sampler::Sampler(SampleTask task, const engine::Engine& engine, const comm::AxisGroups& groups,
                  device::Kernels& kernels, engine::Memory& memory) {
   const auto options = decoder_options(engine.options(), task);
   auto sequences = sequences_of(task);
@@ -195,7 +196,7 @@ const SampleTask& Sampler::task() const {
 
 std::vector<Answer> Sampler::run() {
   const auto& task = parts_->task;
-  auto& data = *parts_->groups.data;
+  auto& data = parts_->groups.on(layout::Axis::data);
   const DecodingLimits limits{parts_->options.capacity.slots, parts_->options.rows_at_once,
                               task.max_tokens, task.vocabulary, task.stop_tokens};
   ReplicaDecoding decoding(parts_->decoder, limits, task.sampling,
@@ -216,7 +217,7 @@ std::vector<Answer> Sampler::run() {
 engine::MemoryUse measure_with_samples(const engine::EngineOptions& options,
                                        const std::optional<SampleTask>& task) {
   if (!task) return engine::measure(options);
-  return engine::measure(options, [&](engine::Engine& engine, const engine::Groups& groups,
+  return engine::measure(options, [&](engine::Engine& engine, const comm::AxisGroups& groups,
                                       device::Kernels& kernels, engine::Memory& memory) {
     Decoder(decoder_options(options, *task), engine, groups, kernels, memory).run_largest();
   });

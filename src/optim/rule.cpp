@@ -27,42 +27,35 @@ std::unique_ptr<MatrixRule> make_matrix_rule(const Rule& rule, device::DType pro
   return nullptr;
 }
 
-bool has_matrix_rule(RuleKind rule) {
-  return rule == RuleKind::muon || has_owner_states(rule);
-}
-
-bool has_owner_states(RuleKind rule) {
-  return rule == RuleKind::shampoo || rule == RuleKind::soap;
-}
-
-std::int64_t default_max_side(RuleKind rule) {
-  return rule == RuleKind::soap ? 10000 : 8192;
-}
-
-const char* name(RuleKind rule) {
+const RuleTraits& traits(RuleKind rule) {
+  static constexpr RuleTraits adamw{.name = "adamw"};
+  static constexpr RuleTraits sgd{.name = "sgd", .momentum = 0.9};
+  static constexpr RuleTraits muon{
+      .name = "muon", .updates_matrices = true, .shares_matrices = true, .momentum = 0.95};
+  static constexpr RuleTraits shampoo{
+      .name = "shampoo", .updates_matrices = true, .has_owner_states = true, .max_side = 8192};
+  static constexpr RuleTraits soap{
+      .name = "soap", .updates_matrices = true, .has_owner_states = true, .max_side = 10000};
   switch (rule) {
     case RuleKind::adamw:
-      return "adamw";
+      return adamw;
     case RuleKind::sgd:
-      return "sgd";
+      return sgd;
     case RuleKind::muon:
-      return "muon";
+      return muon;
     case RuleKind::shampoo:
-      return "shampoo";
+      return shampoo;
     case RuleKind::soap:
-      return "soap";
+      return soap;
   }
-  return "";
-}
-
-double default_momentum(RuleKind rule) {
-  return rule == RuleKind::muon ? 0.95 : 0.9;
+  return adamw;
 }
 
 Rule rule_from(const config::Options& options) {
   const auto& optimizer = options.optimizer;
+  const auto& defaults = traits(optimizer.name);
   const auto momentum =
-      static_cast<float>(optimizer.momentum.value_or(default_momentum(optimizer.name)));
+      static_cast<float>(optimizer.momentum.value_or(defaults.momentum.value_or(Rule{}.momentum)));
   const auto rate = optimizer.learning_rate;
   const auto adamw_rate = optimizer.adamw_learning_rate.value_or(rate);
   using Momentum = device::MeanMomentum::Step;
@@ -79,7 +72,8 @@ Rule rule_from(const config::Options& options) {
                    .scale = optimizer.scale},
           .factors = {.root_every = optimizer.root_every,
                       .epsilon = static_cast<float>(optimizer.epsilon),
-                      .max_side = optimizer.max_side.value_or(default_max_side(optimizer.name))},
+                      .max_side = optimizer.max_side.value_or(
+                          defaults.max_side.value_or(FactorRule{}.max_side))},
           .group_bytes = optimizer.group_bytes,
           .adamw_rate = rate > 0 ? adamw_rate / rate : 1.0,
           .rounding = options.numerics.stochastic_rounding ? ParameterRounding::stochastic

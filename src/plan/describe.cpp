@@ -32,14 +32,15 @@ std::string cells(const engine::MemoryUse& bytes) {
 }
 
 const char* precision_of(const engine::EngineOptions& options) {
-  return options.linear_forward == layers::LinearForward::e4m3 ? "fp8"
-                                                               : device::name(options.dtype);
+  return options.numerics.linear_forward == layers::LinearForward::e4m3
+             ? "fp8"
+             : device::name(options.numerics.dtype);
 }
 
 /// Text about kept weight copies; empty where layers multiply the stored weights themselves.
 std::string weight_copies_in_words(const engine::EngineOptions& options) {
-  if (options.linear_forward != layers::LinearForward::e4m3) return {};
-  switch (options.weight_copies) {
+  if (options.numerics.linear_forward != layers::LinearForward::e4m3) return {};
+  switch (options.memory.weight_copies) {
     case layers::WeightCopies::for_each_use:
       return "FP8 copies of weights are made for each product, in the workspace\n";
     case layers::WeightCopies::kept:
@@ -56,17 +57,18 @@ std::string heading() {
 
 std::string run_in_words(const MemoryPlan& plan) {
   const auto& options = plan.options;
-  std::string text = format("{}, {:.1f} million parameters, {}; {} on {}\n",
-                            model::name(options.model.architecture),
-                            static_cast<double>(plan.parameter_count) / 1e6, precision_of(options),
-                            options.mesh.text(), base::counted(options.mesh.world_size(), "rank"));
+  std::string text = format(
+      "{}, {:.1f} million parameters, {}; {} on {}\n", model::name(options.model.architecture),
+      static_cast<double>(plan.parameter_count) / 1e6, precision_of(options),
+      options.sharding.mesh.text(), base::counted(options.sharding.mesh.world_size(), "rank"));
   text += format("a step: {} tokens; each replica {} micro-batches of {} x {} tokens\n",
-                 plan.tokens_per_step, options.micro_batches, options.micro_batch,
-                 options.sequence_length);
+                 plan.tokens_per_step, options.schedule.micro_batches, options.schedule.micro_batch,
+                 options.schedule.sequence_length);
   text += weight_copies_in_words(options);
-  text += format("schedule {}: bubble {:.1f} % of a step ({})\n", layout::name(options.schedule),
-                 plan.bubble_fraction * 100.0, bubble_assumption);
-  if (options.mesh.degree(Axis::pipeline) > 1) {
+  text +=
+      format("schedule {}: bubble {:.1f} % of a step ({})\n", layout::name(options.schedule.kind),
+             plan.bubble_fraction * 100.0, bubble_assumption);
+  if (options.sharding.mesh.degree(Axis::pipeline) > 1) {
     text += engine::stage_layers(options).text() + "\n";
   }
   if (plan.attention) text += plan.attention->sentence + "\n";
@@ -153,12 +155,14 @@ std::string text(const MemoryPlan& plan) {
 base::Json to_json(const MemoryPlan& plan) {
   const auto& options = plan.options;
   base::Json mesh;
-  for (const auto& axis : options.mesh.axes()) mesh[layout::short_name(axis.axis)] = axis.degree;
+  for (const auto& axis : options.sharding.mesh.axes())
+    mesh[layout::short_name(axis.axis)] = axis.degree;
   base::Json ranks = base::Json::array();
   for (const auto& rank : plan.ranks) {
     base::Json coordinates;
-    for (const auto& axis : options.mesh.axes()) {
-      coordinates[layout::short_name(axis.axis)] = options.mesh.coordinate(axis.axis, rank.rank);
+    for (const auto& axis : options.sharding.mesh.axes()) {
+      coordinates[layout::short_name(axis.axis)] =
+          options.sharding.mesh.coordinate(axis.axis, rank.rank);
     }
     ranks.push_back({{"rank", rank.rank.value()},
                      {"coordinates", coordinates},
@@ -170,13 +174,13 @@ base::Json to_json(const MemoryPlan& plan) {
   base::Json json{
       {"architecture", model::name(options.model.architecture)},
       {"parameters", plan.parameter_count},
-      {"flops_per_token", model::flops_per_token(options.model, options.sequence_length)},
+      {"flops_per_token", model::flops_per_token(options.model, options.schedule.sequence_length)},
       {"precision", precision_of(options)},
-      {"world_size", options.mesh.world_size()},
+      {"world_size", options.sharding.mesh.world_size()},
       {"mesh", mesh},
-      {"schedule", layout::name(options.schedule)},
-      {"virtual_stages", options.virtual_stages},
-      {"micro_batches", options.micro_batches},
+      {"schedule", layout::name(options.schedule.kind)},
+      {"virtual_stages", options.schedule.virtual_stages},
+      {"micro_batches", options.schedule.micro_batches},
       {"tokens_per_step", plan.tokens_per_step},
       {"bubble_fraction", plan.bubble_fraction},
       {"bubble_assumes", bubble_assumption},
@@ -185,8 +189,8 @@ base::Json to_json(const MemoryPlan& plan) {
       {"largest", {{"rank", largest.rank.value()}, {"total", engine::total_bytes(largest.bytes)}}},
       {"ranks", ranks},
       {"not_counted", not_counted(plan)}};
-  if (options.linear_forward == layers::LinearForward::e4m3) {
-    const bool kept = options.weight_copies == layers::WeightCopies::kept;
+  if (options.numerics.linear_forward == layers::LinearForward::e4m3) {
+    const bool kept = options.memory.weight_copies == layers::WeightCopies::kept;
     json["weight_copies"] = kept ? "kept" : "for each use";
   }
   if (plan.attention) json["attention"] = plan.attention->sentence;

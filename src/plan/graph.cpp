@@ -2,9 +2,9 @@
 #include "trireme/plan/graph.hpp"
 
 #include "trireme/base/error.hpp"
-#include "trireme/engine/options.hpp"
-#include "trireme/engine/parameter_parts.hpp"
+#include "trireme/engine/from_config.hpp"
 #include "trireme/engine/stage_layers.hpp"
+#include "trireme/engine/state_parts.hpp"
 #include "trireme/model/parameters.hpp"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ double flops_of(const GraphChunk& chunk, const engine::EngineOptions& options) {
   }
   const double attention = 12.0 * (chunk.layers.end - chunk.layers.begin) *
                            static_cast<double>(config.num_attention_heads * config.head_dim) *
-                           static_cast<double>(options.sequence_length);
+                           static_cast<double>(options.schedule.sequence_length);
   return 6.0 * elements + attention;
 }
 
@@ -63,11 +63,11 @@ base::Rank first_rank_of(const layout::Mesh& mesh, int stage) {
 
 /// Elements that the stage's first rank holds of the chunk.
 std::int64_t rank_elements(const GraphChunk& chunk, engine::EngineOptions options) {
-  options.rank = first_rank_of(options.mesh, chunk.stage);
-  const auto stage = engine::stage_parameters(options);
-  const int stages = options.mesh.degree(Axis::pipeline);
+  options.sharding.rank = first_rank_of(options.sharding.mesh, chunk.stage);
+  const auto sharding = engine::sharding_of(options);
+  const int stages = options.sharding.mesh.degree(Axis::pipeline);
   std::int64_t count = 0;
-  for (const auto& fused : stage.fused_parameters()) {
+  for (const auto& fused : sharding.stage().fused_parameters()) {
     // The last stage's copy of a tied table has the embedding's place.
     const bool copied = fused.tied && stages > 1 && chunk.has_head;
     if (!is_in(fused.place, chunk) && !copied) continue;
@@ -78,12 +78,13 @@ std::int64_t rank_elements(const GraphChunk& chunk, engine::EngineOptions option
 
 GraphChunk chunk_of(const engine::EngineOptions& options, layout::LayerRange layers, int stage,
                     int virtual_stage) {
-  const int stages = options.mesh.degree(Axis::pipeline);
-  GraphChunk chunk{.stage = stage,
-                   .virtual_stage = virtual_stage,
-                   .layers = layers,
-                   .embeds = stage == 0 && virtual_stage == 0,
-                   .has_head = stage + 1 == stages && virtual_stage + 1 == options.virtual_stages};
+  const int stages = options.sharding.mesh.degree(Axis::pipeline);
+  GraphChunk chunk{
+      .stage = stage,
+      .virtual_stage = virtual_stage,
+      .layers = layers,
+      .embeds = stage == 0 && virtual_stage == 0,
+      .has_head = stage + 1 == stages && virtual_stage + 1 == options.schedule.virtual_stages};
   for (const auto& parameter : model::parameters(options.model)) {
     if (is_in(parameter.place, chunk)) {
       chunk.parameters += layout::element_count(parameter.tensor.shape);
@@ -128,12 +129,12 @@ base::Result<ModelGraph> model_graph(const config::Config& config, const model::
   if (!options) return options.failure();
   const int stages = mesh->degree(Axis::pipeline);
   const auto ranges =
-      layout::assign_layers(model.num_hidden_layers, stages, options->virtual_stages,
+      layout::assign_layers(model.num_hidden_layers, stages, options->schedule.virtual_stages,
                             engine::stage_layers(*options).counts);
   if (!ranges) return ranges.failure();
   ModelGraph graph;
   graph.options = *options;
-  for (int virtual_stage = 0; virtual_stage < options->virtual_stages; ++virtual_stage) {
+  for (int virtual_stage = 0; virtual_stage < options->schedule.virtual_stages; ++virtual_stage) {
     for (int stage = 0; stage < stages; ++stage) {
       const auto& of_stage = (*ranges)[static_cast<std::size_t>(stage)];
       graph.chunks.push_back(chunk_of(*options, of_stage[static_cast<std::size_t>(virtual_stage)],
@@ -147,12 +148,13 @@ base::Result<ModelGraph> model_graph(const config::Config& config, const model::
         .push_back({parameter.tensor.name, parameter.tensor.shape,
                     layout::shard_box(parameter.tensor, *mesh, base::Rank{0}).length});
   }
-  const auto rows = options->micro_batch * options->sequence_length;
-  const int shared =
-      options->sequence_parallel == model::SequenceParallel::on ? mesh->degree(Axis::tensor) : 1;
+  const auto rows = options->schedule.micro_batch * options->schedule.sequence_length;
+  const int shared = options->sharding.sequence_parallel == model::SequenceParallel::on
+                         ? mesh->degree(Axis::tensor)
+                         : 1;
   graph.message = {rows / shared, model.hidden_size};
   graph.message_bytes = static_cast<std::size_t>(layout::element_count(graph.message)) *
-                        device::size_of(options->dtype);
+                        device::size_of(options->numerics.dtype);
   return graph;
 }
 

@@ -35,7 +35,7 @@ std::string content_text(const GraphChunk& chunk) {
 }
 
 std::string place_text(const ModelGraph& graph, const GraphChunk& chunk) {
-  return graph.options.virtual_stages == 1
+  return graph.options.schedule.virtual_stages == 1
              ? format("stage {}", chunk.stage)
              : format("stage {}.{}", chunk.stage, chunk.virtual_stage);
 }
@@ -82,7 +82,8 @@ std::string title_of(const ModelGraph& graph) {
   const auto& options = graph.options;
   return format("{}, {} parameters, {} a token; {} on {}", model::name(options.model.architecture),
                 count_text(graph.parameters()), flops_text(graph.flops_per_token()),
-                options.mesh.text(), base::counted(options.mesh.world_size(), "rank"));
+                options.sharding.mesh.text(),
+                base::counted(options.sharding.mesh.world_size(), "rank"));
 }
 
 bool crosses(const GraphChunk& from, const GraphChunk& to) {
@@ -110,7 +111,7 @@ std::string graph_text(const ModelGraph& graph) {
     text += format(
         "\nbetween chunks: {} {} a micro-batch and rank, and its gradient back; {} "
         "micro-batches a step\n",
-        device::name(options.dtype), edge_text(graph), options.micro_batches);
+        device::name(options.numerics.dtype), edge_text(graph), options.schedule.micro_batches);
   }
   for (const auto& row : shape_rows(graph)) {
     text += format("{}{:<44}{:>16}{:>16}\n", row.is_title ? "\n" : "", row.name, row.shape,
@@ -121,7 +122,7 @@ std::string graph_text(const ModelGraph& graph) {
 
 base::Json graph_json(const ModelGraph& graph) {
   base::Json mesh;
-  for (const auto& axis : graph.options.mesh.axes()) {
+  for (const auto& axis : graph.options.sharding.mesh.axes()) {
     mesh[layout::short_name(axis.axis)] = axis.degree;
   }
   base::Json chunks = base::Json::array();
@@ -287,10 +288,10 @@ std::string graph_svg(const ModelGraph& graph) {
     draw_box(picture, graph, graph.chunks[index], columns);
     if (index > 0) draw_edge(picture, graph, index, columns);
   }
-  const auto stages = static_cast<double>(graph.options.mesh.degree(Axis::pipeline));
+  const auto stages = static_cast<double>(graph.options.sharding.mesh.degree(Axis::pipeline));
   const double bottom = draw_shapes(picture, graph, top + stages * row_height);
-  const double width =
-      2 * margin + (graph.options.virtual_stages - 1) * columns.distance + columns.box_width;
+  const double width = 2 * margin + (graph.options.schedule.virtual_stages - 1) * columns.distance +
+                       columns.box_width;
   return picture.document(title, width, bottom + margin, head);
 }
 

@@ -2,9 +2,8 @@
 #include "trireme/plan/memory_plan.hpp"
 
 #include "trireme/base/format.hpp"
-#include "trireme/engine/alike_shards.hpp"
-#include "trireme/engine/options.hpp"
-#include "trireme/engine/parameter_parts.hpp"
+#include "trireme/engine/from_config.hpp"
+#include "trireme/engine/state_parts.hpp"
 #include "trireme/inference/samples.hpp"
 #include "trireme/layout/simulate.hpp"
 
@@ -19,11 +18,12 @@ using layout::Axis;
 namespace {
 
 base::Result<double> bubble_of(const engine::EngineOptions& options) {
-  const auto schedule = layout::make_schedule(options.schedule, options.mesh.degree(Axis::pipeline),
-                                              options.micro_batches, options.virtual_stages);
+  const auto schedule =
+      layout::make_schedule(options.schedule.kind, options.sharding.mesh.degree(Axis::pipeline),
+                            options.schedule.micro_batches, options.schedule.virtual_stages);
   if (!schedule) return schedule.failure();
   // A chunk is one of v pieces of a stage.
-  const double share = 1.0 / options.virtual_stages;
+  const double share = 1.0 / options.schedule.virtual_stages;
   const auto simulation = layout::simulate(*schedule, {share, share, share, 0.0});
   if (!simulation) return simulation.failure();
   return simulation->bubble_fraction;
@@ -52,17 +52,17 @@ class Measurements {
       : options_(std::move(options)), samples_(samples), snapshots_(snapshots) {}
 
   RankMemory of(base::Rank rank) {
-    options_.rank = rank;
-    const auto& mesh = options_.mesh;
+    options_.sharding.rank = rank;
+    const auto& mesh = options_.sharding.mesh;
     const std::pair place{mesh.coordinate(Axis::pipeline, rank),
                           mesh.coordinate(Axis::tensor, rank)};
     auto [alike, is_new_place] = alike_.try_emplace(place);
-    if (is_new_place) alike->second = engine::alike_shards(options_);
+    if (is_new_place) alike->second = engine::sharding_of(options_).alike_shards();
     const int shard = alike->second[static_cast<std::size_t>(mesh.coordinate(Axis::data, rank))];
     auto [found, is_new] = measured_.try_emplace(std::pair{place, shard});
     if (is_new) {
       found->second = {rank, inference::measure_with_samples(options_, samples_),
-                       snapshots_ ? engine::saved_bytes(options_) : 0};
+                       snapshots_ ? engine::sharding_of(options_).saved_bytes() : 0};
     }
     auto memory = found->second;
     memory.rank = rank;
@@ -114,13 +114,13 @@ base::Result<MemoryPlan> plan_memory(const config::Config& config, const model::
   MemoryPlan plan;
   plan.options = *options;
   plan.parameter_count = model::parameter_count(model);
-  plan.tokens_per_step = options->micro_batches * options->micro_batch * mesh->degree(Axis::data) *
-                         options->sequence_length;
+  plan.tokens_per_step = options->schedule.micro_batches * options->schedule.micro_batch *
+                         mesh->degree(Axis::data) * options->schedule.sequence_length;
   plan.bubble_fraction = *bubble;
-  if (options->gpu_attention) {
+  if (options->numerics.gpu_attention) {
     const auto size = engine::attention_of(*options);
-    plan.libraries = device::planned_library_memory(size, *options->gpu_attention);
-    plan.attention = device::planned_attention(size, *options->gpu_attention);
+    plan.libraries = device::planned_library_memory(size, *options->numerics.gpu_attention);
+    plan.attention = device::planned_attention(size, *options->numerics.gpu_attention);
   }
   Measurements measurements(*options, *samples, keys.beside_training());
   for (const auto rank : *wanted) plan.ranks.push_back(measurements.of(rank));

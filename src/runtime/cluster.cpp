@@ -9,41 +9,11 @@
 
 #include "bind.hpp"
 
-#include <array>
+#include <utility>
+#include <vector>
 
 namespace trireme::runtime {
 namespace {
-
-using layout::Axis;
-
-std::unique_ptr<comm::ProcessGroup> axis_group(comm::MpiRuntime& mpi, const Cluster& cluster,
-                                               std::span<const Axis> axes, const char* name,
-                                               const comm::GroupOptions& options) {
-  return mpi.make_group(name, cluster.mesh.group(axes, cluster.rank), options);
-}
-
-/// First and last stage, when this rank is on one of them.
-std::unique_ptr<comm::ProcessGroup> embedding_group(comm::MpiRuntime& mpi, const Cluster& cluster,
-                                                    const comm::GroupOptions& options) {
-  const int last = cluster.mesh.degree(Axis::pipeline) - 1;
-  const int stage = cluster.coordinate(Axis::pipeline);
-  if (last == 0 || (stage != 0 && stage != last)) return nullptr;
-  return mpi.make_group("embedding",
-                        {cluster.mesh.moved(cluster.rank, Axis::pipeline, 0),
-                         cluster.mesh.moved(cluster.rank, Axis::pipeline, last)},
-                        options);
-}
-
-void make_groups(comm::MpiRuntime& mpi, Cluster& cluster, const comm::GroupOptions& options) {
-  // Order: the same on every rank, because making a group waits for all of its members.
-  constexpr std::array tensor{Axis::tensor};
-  constexpr std::array pipeline{Axis::pipeline};
-  constexpr std::array data{Axis::data};
-  cluster.tp = axis_group(mpi, cluster, tensor, layout::short_name(Axis::tensor), options);
-  cluster.pp = axis_group(mpi, cluster, pipeline, layout::short_name(Axis::pipeline), options);
-  cluster.dp = axis_group(mpi, cluster, data, layout::short_name(Axis::data), options);
-  cluster.embedding = embedding_group(mpi, cluster, options);
-}
 
 base::Result<layout::Mesh> mesh_of(const JoinOptions& options, int world_size) {
   auto mesh = layout::arrange(options.arrangement, world_size);
@@ -67,15 +37,15 @@ Cluster join(comm::MpiRuntime& mpi, const JoinOptions& options,
                   mpi.task_of(mpi.world_rank()),
                   {},
                   std::move(world),
-                  nullptr,
-                  nullptr,
-                  nullptr,
-                  nullptr,
+                  {},
                   std::move(start_up)};
   cluster.start_up.reached("agreement");
   cluster.binding = bind_ranks(mpi, *cluster.world, options, environment);
   cluster.start_up.reached("binding");
-  make_groups(mpi, cluster, group_options);
+  cluster.groups = {cluster.mesh, cluster.rank,
+                    [&](const comm::AxisGroup&, const char* name, std::vector<base::Rank> members) {
+                      return mpi.make_group(name, std::move(members), group_options);
+                    }};
   cluster.start_up.reached("groups");
   if (mpi.world_size() == 1) {
     base::log::info("runtime",
@@ -92,8 +62,8 @@ Cluster join(comm::MpiRuntime& mpi, const JoinOptions& options,
 
 void use_staged_groups(device::Device& device, Cluster& cluster) {
   if (device.is_host()) return;
-  for (auto* group : {&cluster.tp, &cluster.pp, &cluster.dp, &cluster.embedding}) {
-    if (*group) *group = comm::make_staged_group(std::move(*group), device);
+  for (auto& [axis, ends, group] : cluster.groups.all()) {
+    if (group) group = comm::make_staged_group(std::move(group), device);
   }
 }
 

@@ -126,7 +126,7 @@ TransportReport report_of(const comm::MpiRuntime& mpi, const Cluster& cluster,
 std::vector<device::Purpose> windows_of(const Cluster& cluster) {
   using device::Purpose;
   std::vector<Purpose> purposes{Purpose::parameters, Purpose::gradients};
-  if (cluster.tp->size() > 1) {
+  if (cluster.groups.on(layout::Axis::tensor).size() > 1) {
     for (const auto purpose : {Purpose::activations, Purpose::workspace, Purpose::communication}) {
       purposes.push_back(purpose);
     }
@@ -158,12 +158,11 @@ DeviceGroupsReport use_device_groups(device::Device& device, Cluster& cluster,
   // Order: the same on all ranks, including those that have no such group, because splits are
   // collective. Communication of gradients and parameters overlaps computation, which waits for all
   // the rest.
-  const std::pair<std::unique_ptr<comm::ProcessGroup>*, device::Priority> kinds[] = {
-      {&cluster.tp, device::Priority::awaited},
-      {&cluster.pp, device::Priority::awaited},
-      {&cluster.dp, device::Priority::overlapped},
-      {&cluster.embedding, device::Priority::awaited}};
-  for (const auto& [group, priority] : kinds) *group = groups.split(std::move(*group), priority);
+  for (auto& [axis, ends, group] : cluster.groups.all()) {
+    const bool overlaps = axis == layout::Axis::data;
+    group = groups.split(std::move(group),
+                         overlaps ? device::Priority::overlapped : device::Priority::awaited);
+  }
   auto memory = "";
   if (options.nccl.registration == comm::NcclRegistration::windows) {
     cluster.shared_memory = comm::with_nccl_memory(device, *library, windows_of(cluster));

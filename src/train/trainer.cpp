@@ -12,8 +12,8 @@
 #include "trireme/device/versions.hpp"
 #include "trireme/engine/batch_loader.hpp"
 #include "trireme/engine/dataset.hpp"
-#include "trireme/engine/options.hpp"
-#include "trireme/inference/groups.hpp"
+#include "trireme/engine/from_config.hpp"
+#include "trireme/engine/measure.hpp"
 #include "trireme/launch/validation.hpp"
 #include "trireme/optim/optimizer.hpp"
 #include "trireme/train/continuation.hpp"
@@ -60,7 +60,8 @@ Report::Settings report_settings(const config::Config& config, const engine::Eng
   settings.steps = keys.train.steps;
   settings.log_every = keys.train.log_every;
   settings.log_interval = keys.train.log_interval;
-  settings.flops_per_token = model::flops_per_token(options.model, options.sequence_length);
+  settings.flops_per_token =
+      model::flops_per_token(options.model, options.schedule.sequence_length);
   settings.peak_flops = peak.flops;
   settings.peak_source = peak.source;
   settings.peak_may_be_beaten = peak.kind == Peak::Kind::measured;
@@ -115,7 +116,7 @@ void Trainer::load(runtime::Session& session) {
   auto& arenas = cluster.shared_memory ? *cluster.shared_memory : kernels.device();
   memory_ = std::make_unique<engine::Memory>(
       engine::Memory::on(arenas, inference::measure_with_samples(options, samples)));
-  const auto groups = inference::groups_of(cluster);
+  const auto groups = cluster.groups.views();
   engine_ = std::make_unique<engine::Engine>(options, groups, kernels, *memory_);
   contents_ = saved_contents(options);
   if (samples) {
@@ -126,7 +127,7 @@ void Trainer::load(runtime::Session& session) {
   kept_peak_ = std::make_unique<KeptPeak>(
       KeptPeak::Files{directory_ / "peak.json", cache.empty() ? cache : cache / "peak.json"});
   const auto peak =
-      find_peak(config_, kernels, {options.dtype, cluster.binding.gpu_bus_id, rank_kind()},
+      find_peak(config_, kernels, {options.numerics.dtype, cluster.binding.gpu_bus_id, rank_kind()},
                 *kept_peak_, world);
   base::log::info("train", "{}", peak.text());
   report_ = std::make_unique<Report>(report_settings(config_, options, peak, is_first_rank()));
@@ -218,7 +219,7 @@ void Trainer::step() {
   record.take(engine_->reduce_gradients());
   const auto update_begin = Clock::now();
   record.updated = update(record);
-  if (optim::has_matrix_rule(keys_.optimizer.name) && engine_->device().is_host()) {
+  if (optim::traits(keys_.optimizer.name).updates_matrices && engine_->device().is_host()) {
     record.optimizer_seconds = seconds_since(update_begin);
   }
   record.tokens = progress_.advance(engine::global_batch(engine_->options()), record.step_tokens);
@@ -231,7 +232,7 @@ void Trainer::measure_peak_again() {
   // Not measured on a GPU: its memory is full by now, and the speed of its steps is known.
   const bool measures = kernels_.device().is_host();
   const double flops =
-      measures ? fastest_gemms(kernels_, engine_->options().dtype, *cluster_.world) : 0;
+      measures ? fastest_gemms(kernels_, engine_->options().numerics.dtype, *cluster_.world) : 0;
   const double of_run = report_->raise_peak(progress_.step, flops);
   kept_peak_->raise(flops, of_run);
 }
@@ -245,14 +246,15 @@ std::string Trainer::rank_kind() const {
 
 bool Trainer::replica_check_is_due() const {
   const auto every = keys_.train.replica_check;
-  if (every == 0 || cluster_.dp->size() == 1) return false;
+  if (every == 0 || cluster_.groups.on(layout::Axis::data).size() == 1) return false;
   // What is saved has been compared, and so has what an evaluation may find worth saving.
   return progress_.step % every == 0 || progress_.step == keys_.train.steps || save_is_due() ||
          node_save_is_due() || (keys_.checkpoint.keep_best > 0 && evaluation_is_due());
 }
 
 bool Trainer::replicas_agree() {
-  const auto difference = replica_difference(*engine_, *cluster_.dp, cluster_.rank);
+  const auto difference =
+      replica_difference(*engine_, cluster_.groups.on(layout::Axis::data), cluster_.rank);
   try {
     base::Status status;
     if (!difference.empty()) status = base::Failure{base::ExitCode::peer, difference};

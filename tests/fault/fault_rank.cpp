@@ -85,7 +85,7 @@ base::ExitCode run(comm::MpiRuntime& mpi, const Plan& plan, const base::Environm
       const auto held = is_held_up ? std::make_unique<HeldUp>() : nullptr;
       mpi.announcing([&] { fail(plan, *cluster.world); });
     }
-    cluster.dp->all_reduce(x, comm::ReduceOp::max);
+    cluster.groups.on(layout::Axis::data).all_reduce(x, comm::ReduceOp::max);
   }
 }
 

@@ -44,21 +44,22 @@ engine::EngineOptions options_for(Architecture architecture, const layout::Mesh&
   options.model.num_key_value_heads = architecture == Architecture::gpt2 ? 4 : 2;
   options.model.head_dim = 64;
   if (architecture == Architecture::gpt2) options.model.head_dim = 32;
-  options.mesh = mesh;
-  options.rank = base::Rank{mesh.world_size() == 1 ? 0 : mpi().world_rank().value()};
-  options.micro_batch = 2;
-  options.micro_batches = training_size().micro_batches / mesh.degree(Axis::data);
-  options.sequence_length = training_size().sequence_length;
-  options.dtype = dtype;
-  options.clip_norm = 1.0;
-  options.seed = 7;
+  options.sharding.mesh = mesh;
+  options.sharding.rank = base::Rank{mesh.world_size() == 1 ? 0 : mpi().world_rank().value()};
+  options.schedule.micro_batch = 2;
+  options.schedule.micro_batches = training_size().micro_batches / mesh.degree(Axis::data);
+  options.schedule.sequence_length = training_size().sequence_length;
+  options.numerics.dtype = dtype;
+  options.numerics.clip_norm = 1.0;
+  options.numerics.seed = 7;
   return options;
 }
 
 void print(const engine::EngineOptions& options, const char* against, double away) {
   if (mpi().world_rank().value() != 0) return;
   std::printf("%-6s %-4s %-18s %-12s %10.2e\n", model::name(options.model.architecture),
-              device::name(options.dtype), options.mesh.text().c_str(), against, away);
+              device::name(options.numerics.dtype), options.sharding.mesh.text().c_str(), against,
+              away);
   std::fflush(stdout);
 }
 
@@ -94,7 +95,7 @@ struct Tolerance {
 
 /// A GPU's run ends where the CPU's does; what it observed.
 std::vector<Observed> must_train_as_the_cpu(const engine::EngineOptions& options,
-                                            const engine::Groups& groups, device::Kernels& gpu,
+                                            const comm::AxisGroups& groups, device::Kernels& gpu,
                                             const char* against, const Tolerance& tolerance) {
   const auto cpu = device::make_cpu_kernels(1);
   const auto on_host = local_groups();
@@ -140,7 +141,7 @@ TEST_CASE("a GPU trains in FP8 as the CPU does") {
     still_going(model::name(architecture));
     CAPTURE(model::name(architecture));
     auto options = options_for(architecture, layout::Mesh::of(1, 1, 1), device::DType::bf16);
-    options.linear_forward = layers::LinearForward::e4m3;
+    options.numerics.linear_forward = layers::LinearForward::e4m3;
     const auto found =
         must_train_as_the_cpu(options, groups.views(), *gpu, "cpu, fp8", {1e-2, 0.3});
     CHECK(train(options, groups.views(), *gpu, steps, learning_rate) == found);
@@ -159,7 +160,7 @@ TEST_CASE("micro-batches from CUDA graphs have the bits of kernels one by one", 
       auto options = options_for(architecture, layout::Mesh::of(1, 1, 1), device::DType::bf16);
       options.model.dropout = dropout;
       const auto plain = train(options, groups.views(), *gpu, steps, learning_rate);
-      options.cuda_graphs = engine::CudaGraphs::yes;
+      options.memory.cuda_graphs = engine::CudaGraphs::yes;
       const auto run = run_training(options, groups.views(), *gpu, steps, learning_rate);
       print(options, dropout > 0 ? "no graphs, dp" : "no graphs", distance(run.observed, plain));
       CHECK(run.observed == plain);
@@ -201,8 +202,8 @@ std::vector<MatrixRuleCase> rules_of(device::Kernels& gpu) {
 /// With factors that are decomposed in the first update and in every other one.
 engine::EngineOptions options_for(optim::RuleKind rule, const layout::Mesh& mesh) {
   auto options = options_for(Architecture::llama, mesh, device::DType::f32);
-  options.rule.kind = rule;
-  options.rule.factors.root_every = 2;
+  options.sharding.rule.kind = rule;
+  options.sharding.rule.factors.root_every = 2;
   return options;
 }
 
@@ -233,8 +234,8 @@ TEST_CASE("eight ranks on one GPU update whole matrices as one rank there does")
     const auto serial = run_serially(options_for(rule.kind, layout::Mesh::of(1, 1, 1)), *gpu,
                                      steps_of_eight, learning_rate);
     auto options = options_for(rule.kind, layout::Mesh::of(2, 2, 2));
-    options.zero_level = 1;
-    const auto groups = staged(mpi_groups(options.mesh), gpu->device());
+    options.sharding.zero_level = 1;
+    const auto groups = staged(mpi_groups(options.sharding.mesh), gpu->device());
     const auto run = run_training(options, groups.views(), *gpu, steps_of_eight, learning_rate);
     const auto away = distance(run.observed, serial.observed);
     print(options, optim::name(rule.kind), away);
@@ -256,9 +257,9 @@ TEST_CASE("eight ranks on one GPU train as one rank there does") {
         run_serially(options_for(architecture, layout::Mesh::of(1, 1, 1), device::DType::f32), *gpu,
                      steps_of_eight, learning_rate);
     auto options = options_for(architecture, layout::Mesh::of(2, 2, 2), device::DType::f32);
-    options.zero_level = 1;
-    options.sequence_parallel = model::SequenceParallel::on;
-    const auto groups = staged(mpi_groups(options.mesh), gpu->device());
+    options.sharding.zero_level = 1;
+    options.sharding.sequence_parallel = model::SequenceParallel::on;
+    const auto groups = staged(mpi_groups(options.sharding.mesh), gpu->device());
     const auto run = run_training(options, groups.views(), *gpu, steps_of_eight, learning_rate);
     const auto away = distance(run.observed, serial.observed);
     print(options, "one rank", away);

@@ -1,36 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "trireme/config/config.hpp"
-#include "trireme/engine/engine.hpp"
-#include "trireme/layout/arrange.hpp"
+#include "trireme/device/operations.hpp"
+#include "trireme/layers/stage_context.hpp"
+#include "trireme/layout/schedule.hpp"
+#include "trireme/model/model_config.hpp"
+#include "trireme/sharding/sharding.hpp"
 
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace trireme::engine {
 
-/// Mesh of the configured degrees on this many ranks. The failure proposes degrees that the model
-/// and the batch allow, too.
-base::Result<layout::Mesh> mesh_from(const config::Config& config, const model::ModelConfig& model,
-                                     int world_size);
+enum class Use { training, evaluation };
 
-/// Parallel arrangement of this configuration and model, as far as it is known.
-layout::ParallelArrangement arrangement_of(const config::Config& config,
-                                           const model::ModelConfig& model);
+/// Memory for the logits of a whole micro-batch: reserved or not (loss and gradients need none).
+enum class KeepLogits { no, yes };
 
-/// Type of parameters and activations for `numerics.precision`.
-device::DType compute_type(const config::NumericsOptions& numerics);
+/// Capture of micro-batches, once, to launch them as CUDA graphs, where the device can.
+enum class CudaGraphs { no, yes };
 
-/// Attention kernels of GPUs; nothing where CPUs compute.
-std::optional<device::AttentionChoice> gpu_attention(const config::NumericsOptions& numerics);
+/// Micro-batches of a step, and their way through the pipeline.
+struct ScheduleOptions {
+  layout::ScheduleKind kind = layout::ScheduleKind::one_forward_one_backward;
+  int virtual_stages = 1;
+  /// Layers of each position of the model; empty for a balanced assignment.
+  std::vector<int> stage_layers;
+  /// Sequences of a micro-batch, and micro-batches of one data-parallel rank in a step.
+  std::int64_t micro_batch = 1;
+  int micro_batches = 1;
+  std::int64_t sequence_length = 1;
+};
 
-/// GPU attention kernels exist for the heads of this model. options_from() checks this too; this
-/// function needs no mesh.
-base::Status check_attention(const config::Options& keys, const model::ModelConfig& model);
+/// Types, kernels and random numbers.
+struct NumericsOptions {
+  device::DType dtype = device::DType::f32;
+  /// e4m3: with bf16 as the compute type.
+  layers::LinearForward linear_forward = layers::LinearForward::plain;
+  /// Largest global gradient norm; 0: gradients are not clipped.
+  double clip_norm = 0.0;
+  std::uint64_t seed = 0;
+  /// Attention kernels of GPUs; nothing on CPUs.
+  std::optional<device::AttentionChoice> gpu_attention;
+};
 
-/// Options of one rank by the configuration, checked: every failure names key, value and rule.
-base::Result<EngineOptions> options_from(const config::Config& config,
-                                         const model::ModelConfig& model, const layout::Mesh& mesh,
-                                         base::Rank rank);
+/// What is kept in memory, and what is made again or recorded instead.
+struct MemoryOptions {
+  KeepLogits keep_logits = KeepLogits::no;
+  layers::Recompute recompute = layers::Recompute::none;
+  /// Copies of weights, with e4m3 alone.
+  layers::WeightCopies weight_copies = layers::WeightCopies::for_each_use;
+  /// Rows of a micro-batch whose logits exist at once.
+  std::int64_t loss_rows = 1024;
+  /// Training steps only; collectives are graph breaks (docs/decisions/0026).
+  CudaGraphs cuda_graphs = CudaGraphs::no;
+};
+
+/// Settings that determine the computation and the memory of a rank.
+struct EngineOptions {
+  Use use = Use::training;
+  model::ModelConfig model;
+  sharding::Options sharding;
+  ScheduleOptions schedule;
+  NumericsOptions numerics;
+  MemoryOptions memory;
+};
+
+/// Refuses options that do not fit together, with key, value and rule.
+base::Status check(const EngineOptions& options);
+
+/// Attention of one micro-batch with a rank's part of the heads.
+device::AttentionSize attention_of(const EngineOptions& options);
+
+/// Who holds what of the stage of options.sharding.rank. A pure function, also of the ranks of
+/// others.
+sharding::Sharding sharding_of(const EngineOptions& options);
 
 }  // namespace trireme::engine

@@ -14,11 +14,11 @@ using Registrations = std::vector<std::unique_ptr<comm::Registration>>;
 /// Collective over the tensor-parallel group. Registers with it, and with the pipeline's messages,
 /// the whole arenas that they work in: activations change their places in them. The registrations
 /// end before memory and groups do.
-void register_arenas(const model::ModelConfig& model, const Groups& groups, Memory& memory,
-                     Registrations& registrations);
+void register_arenas(const model::ModelConfig& model, const comm::AxisGroups& groups,
+                     Memory& memory, Registrations& registrations);
 
 /// Registers flat tensors; collective over the data-parallel group and that of tied embeddings.
-void register_flat(const Groups& groups, const device::Tensor& parameters,
+void register_flat(const comm::AxisGroups& groups, const device::Tensor& parameters,
                    const device::Tensor& gradients, Registrations& registrations);
 
 }  // namespace trireme::engine

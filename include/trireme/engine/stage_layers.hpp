@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "trireme/engine/engine.hpp"
+#include "trireme/engine/options.hpp"
 
 #include <string>
 #include <vector>

@@ -39,12 +39,12 @@ base::Status check(const DecoderOptions& options);
 class Decoder {
  public:
   /// Groups `tensor` and `pipeline` are used.
-  Decoder(const DecoderOptions& options, const engine::Groups& groups, device::Kernels& kernels,
+  Decoder(const DecoderOptions& options, const comm::AxisGroups& groups, device::Kernels& kernels,
           engine::Memory& memory);
   /// Decodes with the parameters of an engine of the same rank and layout, which it reads as they
   /// are at each step; the rest of its memory comes from that engine's arenas.
-  Decoder(const DecoderOptions& options, const engine::Engine& engine, const engine::Groups& groups,
-          device::Kernels& kernels, engine::Memory& memory);
+  Decoder(const DecoderOptions& options, const engine::Engine& engine,
+          const comm::AxisGroups& groups, device::Kernels& kernels, engine::Memory& memory);
   ~Decoder();
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;

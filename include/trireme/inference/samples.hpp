@@ -55,7 +55,7 @@ engine::MemoryUse measure_with_samples(const engine::EngineOptions& options,
 /// whatever the layout.
 class Sampler {
  public:
-  Sampler(SampleTask task, const engine::Engine& engine, const engine::Groups& groups,
+  Sampler(SampleTask task, const engine::Engine& engine, const comm::AxisGroups& groups,
           device::Kernels& kernels, engine::Memory& memory);
   ~Sampler();
   Sampler(const Sampler&) = delete;

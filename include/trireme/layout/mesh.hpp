@@ -4,6 +4,8 @@
 #include "trireme/base/id.hpp"
 #include "trireme/base/result.hpp"
 
+#include <cstddef>
+#include <iterator>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +15,8 @@ namespace trireme::layout {
 /// Direction in which work is split over ranks. Context and expert parallelism may be added: code
 /// must not assume three axes.
 enum class Axis { pipeline, data, tensor };
+inline constexpr Axis all_axes[] = {Axis::pipeline, Axis::data, Axis::tensor};
+inline constexpr std::size_t axis_count = std::size(all_axes);
 
 /// "pp", "dp", "tp".
 const char* short_name(Axis axis);

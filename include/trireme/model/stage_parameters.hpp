@@ -7,6 +7,7 @@
 #include "trireme/model/owned_tensors.hpp"
 #include "trireme/model/parameters.hpp"
 
+#include <algorithm>
 #include <map>
 #include <span>
 #include <string>
@@ -97,6 +98,18 @@ class StageParameters {
   bool is_owned(std::size_t bucket) const { return owned_buckets_[bucket]; }
   /// Elements that are parameters, padding left out.
   std::int64_t element_count() const;
+  /// Calls act(shard piece, common part) for each shard piece that has elements of a range of the
+  /// flat buffers, in the order of the fused parameters.
+  template <typename Act>
+  void each_piece(layout::FlatRange range, const Act& act) const {
+    for (const auto& fused : fused_parameters_) {
+      for (const auto& piece : fused.pieces) {
+        const layout::FlatRange common{std::max(range.begin, piece.flat.begin),
+                                       std::min(range.end, piece.flat.end)};
+        if (common.begin < common.end) act(piece, common);
+      }
+    }
+  }
 
   /// Gives the views below something to look at; either may be empty.
   void bind(const device::Tensor& parameters, const device::Tensor& gradients);

@@ -69,18 +69,27 @@ struct Rule {
 };
 Rule rule_from(const config::Options& options);
 
-/// Momentum of a rule where optimizer.momentum is not given.
-double default_momentum(RuleKind rule);
-/// Largest side where optimizer.max_side is not given.
-std::int64_t default_max_side(RuleKind rule);
-/// True if the rule keeps state of shapes of its own at owners (MatrixRule::owner_states).
-bool has_owner_states(RuleKind rule);
-const char* name(RuleKind rule);
+/// What a rule is to its surroundings, beside its arithmetic.
+struct RuleTraits {
+  const char* name = "";
+  /// Matrices of layers are updated whole, and everything else by AdamW.
+  bool updates_matrices = false;
+  /// State of shapes of its own lies at owners (MatrixRule::owner_states).
+  bool has_owner_states = false;
+  /// Several ranks can compute one matrix (MatrixRule::split), on CPUs.
+  bool shares_matrices = false;
+  /// Where optimizer.momentum is not given; none: the rule has no such number.
+  std::optional<double> momentum{};
+  /// Where optimizer.max_side is not given; none: the rule has no factors.
+  std::optional<std::int64_t> max_side{};
+};
+const RuleTraits& traits(RuleKind rule);
+inline const char* name(RuleKind rule) {
+  return traits(rule).name;
+}
 
 /// What a segment is to a rule: elements, or a matrix of a layer, which some rules update whole.
 enum class Content { elements, matrix };
-/// True if this rule updates matrices of layers whole, and the others by AdamW.
-bool has_matrix_rule(RuleKind rule);
 
 /// State that a rule keeps, f32 for each element of this content: "adamw.first_moment".
 std::vector<std::string> state_names(const Rule& rule, Content content);

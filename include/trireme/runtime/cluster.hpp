@@ -2,6 +2,7 @@
 #pragma once
 
 #include "trireme/base/environment.hpp"
+#include "trireme/comm/axis_groups.hpp"
 #include "trireme/comm/mpi_runtime.hpp"
 #include "trireme/comm/process_group.hpp"
 #include "trireme/device/compute_threads.hpp"
@@ -74,13 +75,7 @@ struct Cluster {
   Binding binding;
 
   std::unique_ptr<comm::ProcessGroup> world;
-  /// The ranks that differ from this one on one axis only, in the order of the axis.
-  std::unique_ptr<comm::ProcessGroup> tp;
-  std::unique_ptr<comm::ProcessGroup> pp;
-  std::unique_ptr<comm::ProcessGroup> dp;
-  /// First and last stage of this rank's pipeline, which share tied embeddings; null on the
-  /// stages between, and when there is one stage.
-  std::unique_ptr<comm::ProcessGroup> embedding;
+  comm::OwnedAxisGroups groups;
   StartUp start_up;
   /// Folder for data that a later run can reuse; empty where the user has none.
   std::filesystem::path cache_folder = {};
@@ -100,7 +95,7 @@ struct Cluster {
 Cluster join(comm::MpiRuntime& mpi, const JoinOptions& options,
              const base::Environment& environment, StartUp start_up = {});
 
-/// Makes the groups of layers (tp, pp, dp, embedding) move tensors of `device`, which outlives
+/// Makes the groups of the axes move tensors of `device`, which outlives
 /// them, through the host; world stays on the host. Without effect for the host's own memory.
 /// device_groups.hpp chooses between this and NCCL.
 void use_staged_groups(device::Device& device, Cluster& cluster);

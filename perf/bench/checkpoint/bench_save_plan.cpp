@@ -66,8 +66,8 @@ engine::EngineOptions options_of(int pipeline, int data, int tensor) {
   model.num_attention_heads = 128;
   model.num_key_value_heads = 8;
   model.head_dim = 128;
-  options.mesh = layout::Mesh::of(pipeline, data, tensor);
-  options.zero_level = 1;
+  options.sharding.mesh = layout::Mesh::of(pipeline, data, tensor);
+  options.sharding.zero_level = 1;
   return options;
 }
 
@@ -91,14 +91,14 @@ void run(int pipeline, int data, int tensor) {
   mark.print("every rank: contents");
   const auto hash = contents.hash();
   mark.print("every rank: their hash");
-  auto text =
-      checkpoint::manifest_text(manifest_of(std::move(contents), options.mesh.world_size()));
+  auto text = checkpoint::manifest_text(
+      manifest_of(std::move(contents), options.sharding.mesh.world_size()));
   mark.print("rank 0: the manifest's text");
   const auto read = base::value_or_throw(checkpoint::parse_manifest(text, "manifest.json"));
   mark.print("rank 0, and every rank that loads: read it");
-  std::puts(base::format("{}: {} buckets, {} tensors, {:.2f} MiB of text, {}", options.mesh.text(),
-                         read.contents.buckets.size(), read.contents.tensors.size(),
-                         static_cast<double>(text.size()) / mib,
+  std::puts(base::format("{}: {} buckets, {} tensors, {:.2f} MiB of text, {}",
+                         options.sharding.mesh.text(), read.contents.buckets.size(),
+                         read.contents.tensors.size(), static_cast<double>(text.size()) / mib,
                          read.contents.hash() == hash ? "read as written" : "READ OTHERWISE")
                 .c_str());
 }

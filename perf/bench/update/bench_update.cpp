@@ -190,7 +190,7 @@ class Way {
   }
 
   std::vector<optim::Segment> segments(const optim::Rule& rule) {
-    const bool by_matrix = optim::has_matrix_rule(rule.kind);
+    const bool by_matrix = optim::traits(rule.kind).updates_matrices;
     const auto matrix_rule = optim::make_matrix_rule(rule, device::DType::f32);
     std::vector<optim::Segment> all;
     for (const auto& [range, cuts] : plan_.buckets) {

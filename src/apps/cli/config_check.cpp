@@ -11,7 +11,7 @@
 #include "trireme/data/exposure.hpp"
 #include "trireme/engine/batch_loader.hpp"
 #include "trireme/engine/dataset.hpp"
-#include "trireme/engine/options.hpp"
+#include "trireme/engine/from_config.hpp"
 #include "trireme/huggingface/config.hpp"
 #include "trireme/inference/samples.hpp"
 #include "trireme/track/target.hpp"

@@ -5,7 +5,8 @@
 #include "trireme/comm/agree.hpp"
 #include "trireme/runtime/session.hpp"
 
-#include <array>
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace trireme::apps {
@@ -13,13 +14,18 @@ namespace {
 
 using layout::Axis;
 
+/// Axis of a group that is not the world.
+Axis axis_of(const std::string& group) {
+  const auto* const found =
+      std::find_if(std::begin(layout::all_axes), std::end(layout::all_axes),
+                   [&](Axis axis) { return group == layout::short_name(axis); });
+  return found == std::end(layout::all_axes) ? Axis::data : *found;
+}
+
 /// Ranks of this one's group.
 std::vector<base::Rank> members(const layout::Mesh& mesh, base::Rank self,
                                 const std::string& group) {
-  constexpr std::array all{Axis::pipeline, Axis::data, Axis::tensor};
-  if (group == "world") return mesh.group(all, self);
-  const auto axis = group == "dp" ? Axis::data : group == "tp" ? Axis::tensor : Axis::pipeline;
-  return mesh.group(std::array{axis}, self);
+  return group == "world" ? mesh.group(layout::all_axes, self) : mesh.group(axis_of(group), self);
 }
 
 /// Mesh of all ranks whose data-parallel group is the world.
@@ -31,11 +37,6 @@ runtime::JoinOptions join_options(const BenchAxis& axis, double timeout_seconds)
   }
   options.timeout_seconds = timeout_seconds;
   return options;
-}
-
-std::unique_ptr<comm::ProcessGroup> group_of(runtime::Cluster& cluster, const std::string& group) {
-  if (group == "tp") return std::move(cluster.tp);
-  return std::move(group == "pp" ? cluster.pp : cluster.dp);
 }
 
 /// Kernels of every rank on the GPU of its binding.
@@ -63,7 +64,7 @@ BenchGroups groups_of_gpus(comm::MpiRuntime& mpi, const base::Environment& envir
         *made.device, cluster, mpi,
         {.wish = wish, .nccl = nccl, .rdma = runtime::RdmaRule::optional});
     if (backend == "nccl") made.transport = std::move(report.transport.sentence);
-    made.groups.push_back(group_of(cluster, axis.group));
+    made.groups.push_back(cluster.groups.take(axis_of(axis.group)));
     made.clusters.push_back(std::move(cluster));
   }
   return made;

@@ -97,7 +97,7 @@ ownership::StepWork work_of(const config::Config& config, const model::ModelConf
 /// The configured rule, or Muon where that updates element by element.
 optim::Rule rule_of(const config::Config& config) {
   auto rule = optim::rule_from(config.options());
-  if (!optim::has_matrix_rule(rule.kind)) rule.kind = optim::RuleKind::muon;
+  if (!optim::traits(rule.kind).updates_matrices) rule.kind = optim::RuleKind::muon;
   return rule;
 }
 
@@ -106,7 +106,7 @@ std::string origin_of(const optim::Rule& rule, const config::Config& config) {
   if (rule.kind != config.options().optimizer.name) {
     return base::format("assumed: {} has no use for whole matrices", cited);
   }
-  if (!optim::has_owner_states(rule.kind)) return cited;
+  if (!optim::traits(rule.kind).has_owner_states) return cited;
   return base::format("{}; in the mean over {} updates, its FLOPs at the rate of products", cited,
                       rule.factors.root_every);
 }

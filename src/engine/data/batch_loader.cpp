@@ -8,21 +8,23 @@ namespace trireme::engine {
 using layout::Axis;
 
 std::int64_t global_batch(const EngineOptions& options) {
-  return options.micro_batches * options.micro_batch * options.mesh.degree(Axis::data);
+  return options.schedule.micro_batches * options.schedule.micro_batch *
+         options.sharding.mesh.degree(Axis::data);
 }
 
 void BatchLoader::fill(Engine& engine, std::uint64_t cursor, std::uint64_t end) const {
   const auto& options = engine.options();
-  const auto seq = options.sequence_length;
-  const auto of_rank = options.micro_batches * options.micro_batch;
-  const auto first = cursor + static_cast<std::uint64_t>(
-                                  options.mesh.coordinate(Axis::data, options.rank) * of_rank);
+  const auto seq = options.schedule.sequence_length;
+  const auto of_rank = options.schedule.micro_batches * options.schedule.micro_batch;
+  const auto first =
+      cursor + static_cast<std::uint64_t>(
+                   options.sharding.mesh.coordinate(Axis::data, options.sharding.rank) * of_rank);
   std::vector<std::int32_t> sample(static_cast<std::size_t>(seq) + 1);
-  for (int index = 0; index < options.micro_batches; ++index) {
+  for (int index = 0; index < options.schedule.micro_batches; ++index) {
     auto& batch = engine.batch(index);
-    const auto begin = first + static_cast<std::uint64_t>(index * options.micro_batch);
+    const auto begin = first + static_cast<std::uint64_t>(index * options.schedule.micro_batch);
     batch.first_sequence = static_cast<std::int64_t>(begin);
-    for (std::int64_t sequence = 0; sequence < options.micro_batch; ++sequence) {
+    for (std::int64_t sequence = 0; sequence < options.schedule.micro_batch; ++sequence) {
       const auto global = begin + static_cast<std::uint64_t>(sequence);
       if (order_ == SampleOrder::drawn) {
         dataset_.sample(global, sample);

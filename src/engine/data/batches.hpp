@@ -17,8 +17,9 @@ namespace trireme::engine {
 class Batches {
  public:
   /// `slots`: activation slots of each chunk. `graphs` and `memory` outlive this.
-  Batches(const EngineOptions& options, const Graphs& graphs, const std::vector<int>& slots,
-          device::Device& device, Memory& memory);
+  /// `dropout`: share of activations that training leaves out.
+  Batches(const ScheduleOptions& schedule, float dropout, const Graphs& graphs,
+          const std::vector<int>& slots, device::Device& device, Memory& memory);
 
   int count() const { return static_cast<int>(batches_.size()); }
   /// Tokens of micro-batch `index` in host memory; once this returns, former ones have been

@@ -5,8 +5,8 @@
 
 namespace trireme::engine {
 
-Graphs::Graphs(const EngineOptions& options, comm::ProcessGroup& tensor, device::Device& device)
-    : wanted_(options.use == Use::training && options.cuda_graphs == CudaGraphs::yes),
+Graphs::Graphs(CudaGraphs wanted, comm::ProcessGroup& tensor, device::Device& device)
+    : wanted_(wanted == CudaGraphs::yes),
       tensor_(tensor),
       cache_(wanted_ && device.can_capture() ? std::make_unique<CudaGraphCache>(device) : nullptr),
       breaks_(cache_ ? graph_breaks(tensor, *cache_) : nullptr) {}

@@ -13,7 +13,7 @@ namespace trireme::engine {
 class Graphs {
  public:
   /// `tensor` outlives this.
-  Graphs(const EngineOptions& options, comm::ProcessGroup& tensor, device::Device& device);
+  Graphs(CudaGraphs wanted, comm::ProcessGroup& tensor, device::Device& device);
 
   /// True if graphs are configured: memory has room for their static inputs, even if the device
   /// cannot capture.

@@ -3,7 +3,7 @@
 
 #include "trireme/base/contract.hpp"
 #include "trireme/base/log.hpp"
-#include "trireme/engine/parameter_parts.hpp"
+#include "trireme/engine/state_parts.hpp"
 
 #include "train/clock.hpp"
 
@@ -19,7 +19,7 @@ namespace {
 /// Room for this rank's shards as they lie in its file, one after the other: pages of it are pages
 /// of the file, which are written without another copy.
 device::Arena arena_for(engine::Engine& engine) {
-  const auto bytes = engine::saved_bytes(engine.options());
+  const auto bytes = engine.sharding().saved_bytes();
   auto& device = engine.device();
   return device.is_host() ? device::Arena::host(device::Purpose::optimizer, bytes)
                           : device.staging(device::Purpose::optimizer, bytes);
@@ -58,7 +58,7 @@ Snapshot snapshot_of(const SavedRun& saved, engine::Engine& engine, const device
   }
   // One shard a bucket, whatever the runs of memory that it comes from.
   begin = 0;
-  const auto file = static_cast<std::size_t>(engine.options().rank.value());
+  const auto file = static_cast<std::size_t>(engine.options().sharding.rank.value());
   for (const auto& bucket : snapshot.request.contents.buckets) {
     if (!bucket.files.position_of(file)) continue;
     snapshot.request.shards.push_back({static_cast<std::byte*>(memory.whole().raw()) + begin,

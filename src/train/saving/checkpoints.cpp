@@ -31,12 +31,12 @@ base::Json state_json(const std::filesystem::path& run, const Progress& progress
   base::Json state;
   state["data"] = {{"next_sample", progress.next_sample},
                    {"fingerprint", base::format("{:016x}", progress.data_fingerprint)}};
-  state["mesh"] = options.mesh.text();
+  state["mesh"] = options.sharding.mesh.text();
   // Where the learning rate has an end.
   const bool falls = optim::curve_from(config.options()).falls();
   state["planned_steps"] = falls ? config.options().train.steps : 0;
-  state["zero_level"] = options.zero_level;
-  state["seed"] = options.seed;
+  state["zero_level"] = options.sharding.zero_level;
+  state["seed"] = options.numerics.seed;
   state["model"] = huggingface::config_json(options.model);
   if (progress.updates != progress.step) state["updates"] = progress.updates;
   if (progress.evaluation_is_due) state["evaluation_is_due"] = true;
@@ -89,7 +89,7 @@ Moments moments_of(const engine::EngineOptions& options, const checkpoint::Manif
       "step {} was saved without state of optimizer.name = {} as it is set here "
       "(by another optimizer, with other optimizer.adamw_matrices, or by an "
       "earlier version of trireme): its weights go on, and the optimizer's state begins anew",
-      manifest.step, optim::name(options.rule.kind));
+      manifest.step, optim::name(options.sharding.rule.kind));
   return Moments::fresh;
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/saving/saved_contents.hpp"
 
-#include "trireme/engine/parameter_parts.hpp"
-
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -20,17 +18,16 @@ checkpoint::FileRange files_of(const layout::Mesh& mesh, base::Rank rank) {
           static_cast<std::size_t>(count)};
 }
 
-/// What the contents have of the data-parallel ranks that share what options.rank holds, which is
-/// the first of them.
+/// Contents of the data-parallel ranks that share what one rank holds, which is the first of them.
 class RankContents {
  public:
-  RankContents(const engine::EngineOptions& options, checkpoint::ContentsBuilder& builder)
-      : options_(options),
+  RankContents(const sharding::Sharding& sharding, checkpoint::ContentsBuilder& builder)
+      : sharding_(sharding),
         builder_(builder),
-        stage_(engine::stage_parameters(options)),
-        pieces_(engine::saved_pieces(stage_)),
-        order_(engine::saved_buckets(stage_)),
-        files_(files_of(options.mesh, options.rank)) {}
+        stage_(sharding.stage()),
+        pieces_(sharding.saved_pieces()),
+        order_(sharding.saved_buckets()),
+        files_(files_of(sharding.options().mesh, sharding.options().rank)) {}
 
   void add() {
     for (const auto bucket : order_.equal) add_equal(bucket);
@@ -43,7 +40,7 @@ class RankContents {
  private:
   void add_equal(std::size_t bucket) {
     const auto range = stage_.flat().buckets[bucket];
-    for (const auto& prefix : engine::state_prefixes(options_, stage_, bucket)) {
+    for (const auto& prefix : sharding_.state_prefixes(bucket)) {
       const auto number =
           builder_.add_bucket(device::DType::f32, files_, range.size() / stage_.flat().shards);
       for (const auto* piece : pieces_[bucket]) add_piece(prefix, *piece, number, range.begin, 0);
@@ -51,7 +48,7 @@ class RankContents {
   }
 
   void add_owner_states() {
-    const auto owned = engine::owner_states(options_, stage_);
+    const auto owned = sharding_.owner_states();
     if (owned.shard_elements == 0) return;
     const auto number = builder_.add_bucket(device::DType::f32, files_, owned.shard_elements);
     for (const auto& part : owned.parts) {
@@ -67,7 +64,7 @@ class RankContents {
       elements += stage_.flat().shard_of_bucket(bucket, shard).size();
     }
     if (elements == 0) return;
-    for (const auto& prefix : engine::state_prefixes(options_, stage_, order_.cut.front())) {
+    for (const auto& prefix : sharding_.state_prefixes(order_.cut.front())) {
       const auto number = builder_.add_bucket(device::DType::f32, file, elements);
       std::int64_t before = 0;
       for (const auto bucket : order_.cut) {
@@ -89,11 +86,11 @@ class RankContents {
                       before + piece.flat.begin - run);
   }
 
-  const engine::EngineOptions& options_;
+  const sharding::Sharding& sharding_;
   checkpoint::ContentsBuilder& builder_;
-  model::StageParameters stage_;
+  const model::StageParameters& stage_;
   std::vector<std::vector<const model::ShardPiece*>> pieces_;
-  engine::SavedBuckets order_;
+  sharding::SavedBuckets order_;
   checkpoint::FileRange files_;
 };
 
@@ -101,10 +98,13 @@ class RankContents {
 
 checkpoint::Contents saved_contents(const engine::EngineOptions& options) {
   checkpoint::ContentsBuilder builder;
+  const auto& mesh = options.sharding.mesh;
   auto other = options;
-  for (int rank = 0; rank < options.mesh.world_size(); ++rank) {
-    other.rank = base::Rank(rank);
-    if (options.mesh.coordinate(Axis::data, other.rank) == 0) RankContents(other, builder).add();
+  for (int rank = 0; rank < mesh.world_size(); ++rank) {
+    other.sharding.rank = base::Rank(rank);
+    if (mesh.coordinate(Axis::data, other.sharding.rank) != 0) continue;
+    const auto sharding = engine::sharding_of(other);
+    RankContents(sharding, builder).add();
   }
   return builder.take();
 }

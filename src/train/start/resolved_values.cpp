@@ -72,23 +72,19 @@ config::Config with_values(const config::Config& config, const engine::EngineOpt
   if (!config.options().model.from.empty()) {
     to.set("model.from", "", "read at start; its values stand here");
   }
-  const std::int64_t data = options.mesh.degree(layout::Axis::data);
+  const std::int64_t data = options.sharding.mesh.degree(layout::Axis::data);
   to.set_auto("parallel.data", data);
-  to.set_auto("train.global_batch", options.micro_batch * options.micro_batches * data);
+  to.set_auto("train.global_batch",
+              options.schedule.micro_batch * options.schedule.micro_batches * data);
   to.set_auto("data.seed", config.options().data_seed());
   if (config.options().optimizer.curve == config::LearningRateCurve::wsd) {
     to.set_auto("optimizer.decay_steps", config.options().decay_steps());
   }
   const auto& optimizer = config.options().optimizer;
-  const bool has_momentum =
-      optimizer.name == config::UpdateRule::sgd || optimizer.name == config::UpdateRule::muon;
-  if (has_momentum) {
-    to.set_auto("optimizer.momentum", number_text(optim::default_momentum(optimizer.name)));
-  }
-  if (optim::has_owner_states(optimizer.name)) {
-    to.set_auto("optimizer.max_side", optim::default_max_side(optimizer.name));
-  }
-  if (optim::has_matrix_rule(optimizer.name)) {
+  const auto& rule = optim::traits(optimizer.name);
+  if (rule.momentum) to.set_auto("optimizer.momentum", number_text(*rule.momentum));
+  if (rule.max_side) to.set_auto("optimizer.max_side", *rule.max_side);
+  if (rule.updates_matrices) {
     to.set_auto("optimizer.adamw_learning_rate", number_text(optimizer.learning_rate));
   }
   if (config.automatic("run.directory")) {

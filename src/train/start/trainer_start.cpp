@@ -9,6 +9,7 @@
 #include "trireme/config/checks.hpp"
 #include "trireme/data/exposure.hpp"
 #include "trireme/engine/batch_loader.hpp"
+#include "trireme/engine/measure.hpp"
 #include "trireme/engine/stage_layers.hpp"
 #include "trireme/train/continuation.hpp"
 #include "trireme/train/trainer.hpp"
@@ -96,7 +97,7 @@ void Trainer::say_start(const model::ModelConfig& model) {
       {.model = model::name(model.architecture),
        .parameters = model::parameter_count(model),
        .sequences_per_step = batch,
-       .sequence_length = options.sequence_length,
+       .sequence_length = options.schedule.sequence_length,
        .data = config_.shown("data.train"),
        .exposure = exposure_text(batch),
        .first_step = progress_.step + 1,

@@ -4,6 +4,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/checkpoint/place.hpp"
 #include "trireme/comm/bytes.hpp"
+#include "trireme/engine/measure.hpp"
 #include "trireme/model/owned_tensors.hpp"
 #include "trireme/model/parameters.hpp"
 #include "trireme/optim/matrix_rule.hpp"
@@ -78,21 +79,22 @@ engine::EngineOptions options_for(const Arrangement& arrangement) {
   engine::EngineOptions options;
   options.model = tiny(model::Architecture::llama);
   options.model.tie_word_embeddings = true;
-  options.mesh = arrangement.mesh();
-  options.rank = mpi().world_rank();
-  options.virtual_stages = arrangement.virtual_stages;
-  if (arrangement.virtual_stages > 1) options.schedule = layout::ScheduleKind::interleaved;
-  options.micro_batch = 1;
-  options.micro_batches = (optim::has_matrix_rule(arrangement.rule) ? 12 : 4) / arrangement.data;
-  options.rule.kind = arrangement.rule;
-  options.sequence_length = 12;
-  options.sequence_parallel =
+  options.sharding.mesh = arrangement.mesh();
+  options.sharding.rank = mpi().world_rank();
+  options.schedule.virtual_stages = arrangement.virtual_stages;
+  if (arrangement.virtual_stages > 1) options.schedule.kind = layout::ScheduleKind::interleaved;
+  options.schedule.micro_batch = 1;
+  options.schedule.micro_batches =
+      (optim::traits(arrangement.rule).updates_matrices ? 12 : 4) / arrangement.data;
+  options.sharding.rule.kind = arrangement.rule;
+  options.schedule.sequence_length = 12;
+  options.sharding.sequence_parallel =
       arrangement.tensor > 1 ? model::SequenceParallel::on : model::SequenceParallel::off;
-  options.zero_level = arrangement.zero_level;
-  options.assignment = arrangement.assignment;
-  options.bucket_bytes = 64 << 10;
-  options.clip_norm = 1.0;
-  options.seed = 7;
+  options.sharding.zero_level = arrangement.zero_level;
+  options.sharding.assignment = arrangement.assignment;
+  options.sharding.bucket_bytes = 64 << 10;
+  options.numerics.clip_norm = 1.0;
+  options.numerics.seed = 7;
   return options;
 }
 
@@ -109,7 +111,7 @@ class State {
         count += static_cast<std::size_t>(size);
       };
       add("", elements);
-      const bool whole = optim::has_matrix_rule(rule) && model::is_rule_matrix(parameter);
+      const bool whole = optim::traits(rule).updates_matrices && model::is_rule_matrix(parameter);
       const auto content = whole ? optim::Content::matrix : optim::Content::elements;
       for (const auto& name : optim::state_names(optim::Rule{.kind = rule}, content)) {
         add(name + "/", elements);
@@ -168,7 +170,7 @@ class Run {
   explicit Run(const Arrangement& arrangement)
       : options_(options_for(arrangement)),
         world_(mpi().make_group("layout", ranks_of(arrangement), {comm::Backend::automatic, 60})),
-        groups_(mpi_groups(options_.mesh)),
+        groups_(mpi_groups(options_.sharding.mesh)),
         kernels_(device::make_cpu_kernels(1)),
         memory_(engine::Memory::on(kernels_->device(), engine::measure(options_))),
         engine_(options_, groups_.views(), *kernels_, memory_) {}
@@ -202,7 +204,7 @@ class Run {
 
   engine::EngineOptions options_;
   std::unique_ptr<comm::ProcessGroup> world_;
-  OwnedGroups groups_;
+  comm::OwnedAxisGroups groups_;
   std::unique_ptr<device::Kernels> kernels_;
   engine::Memory memory_;
   engine::Engine engine_;

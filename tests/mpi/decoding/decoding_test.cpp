@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decoding with cached keys and values, against the whole sequence computed anew for each token.
 #include "trireme/base/philox.hpp"
+#include "trireme/engine/measure.hpp"
 #include "trireme/inference/decoder.hpp"
 
 #include "inference/replica_decoding.hpp"
@@ -34,9 +35,9 @@ model::ModelConfig sharp(model::Architecture architecture) {
 engine::EngineOptions whole_sequence(const model::ModelConfig& model) {
   engine::EngineOptions options;
   options.model = model;
-  options.sequence_length = positions;
-  options.keep_logits = engine::KeepLogits::yes;
-  options.seed = 5;
+  options.schedule.sequence_length = positions;
+  options.memory.keep_logits = engine::KeepLogits::yes;
+  options.numerics.seed = 5;
   return options;
 }
 
@@ -84,7 +85,7 @@ class Oracle {
   }
 
  private:
-  OwnedGroups groups_ = local_groups();
+  comm::OwnedAxisGroups groups_ = local_groups();
   engine::EngineOptions options_;
   engine::Memory memory_;
   engine::Engine engine_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that collectives and messages of training work in, and recordings between them.
 #include "trireme/comm/nccl_memory.hpp"
+#include "trireme/engine/measure.hpp"
 
 #include "mpi/nccl/training_over_nccl.hpp"
 #include "support/mpi/world.hpp"
@@ -23,8 +24,8 @@ TEST_CASE("all collectives and messages of a training step are in memory that NC
       still_going(mesh.text());
       auto options = options_for(mesh, 1);
       options.model.num_hidden_layers = 4;
-      options.micro_batches = 4;
-      options.sequence_parallel = sequence;
+      options.schedule.micro_batches = 4;
+      options.sharding.sequence_parallel = sequence;
       const bool meets = mesh.degree(Axis::tensor) > 1 || mesh.degree(Axis::data) > 1;
       const bool sends = mesh.degree(Axis::pipeline) > 1;
       const auto nccl = make_fake_nccl(mpi(), everybody());
@@ -64,8 +65,8 @@ TEST_CASE("what tensor-parallel ranks work in are windows, where each rank fills
     nccl->collectives = {};
     {
       SimulatedKernels kernels(device::make_cpu_kernels(1));
-      const auto groups =
-          groups_over_nccl(*nccl, options.mesh, kernels.device(), comm::NcclRegistration::windows);
+      const auto groups = groups_over_nccl(*nccl, options.sharding.mesh, kernels.device(),
+                                           comm::NcclRegistration::windows);
       using device::Purpose;
       const auto shared =
           comm::with_nccl_memory(kernels.device(), nccl->library(),
@@ -94,7 +95,7 @@ TEST_CASE("recordings between NCCL's collectives change no bit, and none of its 
   const auto nccl = make_fake_nccl(mpi(), everybody());
   const auto expected = train_over_nccl(*nccl, options);
   const auto plain = std::exchange(nccl->collectives, {});
-  options.cuda_graphs = engine::CudaGraphs::yes;
+  options.memory.cuda_graphs = engine::CudaGraphs::yes;
   CHECK(train_over_nccl(*nccl, options) == expected);
   CHECK(plain.in_known_memory > 0);
   CHECK(nccl->collectives.in_known_memory == plain.in_known_memory);

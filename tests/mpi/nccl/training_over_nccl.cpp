@@ -31,32 +31,33 @@ layout::Mesh mesh_of_world() {
 engine::EngineOptions options_for(const layout::Mesh& mesh, int zero_level) {
   engine::EngineOptions options;
   options.model = tiny(model::Architecture::gpt2);
-  options.mesh = mesh;
-  options.rank = mpi().world_rank();
-  options.micro_batch = 2;
-  options.micro_batches = 8 / mesh.degree(Axis::data);
-  options.sequence_length = 16;
-  options.clip_norm = 1.0;
-  options.zero_level = zero_level;
-  options.seed = 7;
+  options.sharding.mesh = mesh;
+  options.sharding.rank = mpi().world_rank();
+  options.schedule.micro_batch = 2;
+  options.schedule.micro_batches = 8 / mesh.degree(Axis::data);
+  options.schedule.sequence_length = 16;
+  options.numerics.clip_norm = 1.0;
+  options.sharding.zero_level = zero_level;
+  options.numerics.seed = 7;
   return options;
 }
 
-OwnedGroups groups_over_nccl(FakeNccl& nccl, const layout::Mesh& mesh, device::Device& device,
-                             comm::NcclRegistration registration) {
+comm::OwnedAxisGroups groups_over_nccl(FakeNccl& nccl, const layout::Mesh& mesh,
+                                       device::Device& device,
+                                       comm::NcclRegistration registration) {
   auto groups = mpi_groups(mesh);
   const auto world = mpi().make_world({comm::Backend::mpi, 60});
   comm::NcclOptions options;
   options.registration = registration;
   comm::NcclGroups parent(nccl.library(), mpi(), *world, device, options);
-  for (auto* group : {&groups.tensor, &groups.pipeline, &groups.data, &groups.embedding}) {
-    *group = parent.split(std::move(*group));
+  for (auto& [axis, ends, group] : groups.all()) {
+    group = parent.split(std::move(group));
   }
   return groups;
 }
 
 std::vector<Observed> train_in(engine::Memory& memory, const engine::EngineOptions& options,
-                               const OwnedGroups& groups, device::Kernels& kernels) {
+                               const comm::OwnedAxisGroups& groups, device::Kernels& kernels) {
   engine::Engine engine(options, groups.views(), kernels, memory);
   engine.initialise();
   std::vector<Observed> observed;
@@ -73,7 +74,7 @@ std::vector<Observed> train_in(engine::Memory& memory, const engine::EngineOptio
 std::vector<Observed> train_over_nccl(FakeNccl& nccl, const engine::EngineOptions& options,
                                       Haste haste, comm::NcclRegistration registration) {
   SimulatedKernels kernels(device::make_cpu_kernels(1), haste);
-  const auto groups = groups_over_nccl(nccl, options.mesh, kernels.device(), registration);
+  const auto groups = groups_over_nccl(nccl, options.sharding.mesh, kernels.device(), registration);
   return train(options, groups.views(), kernels, steps_over_nccl);
 }
 

@@ -17,11 +17,11 @@ layout::Mesh mesh_of_world();
 engine::EngineOptions options_for(const layout::Mesh& mesh, int zero_level);
 
 /// This rank's groups of a mesh, for tensors of the device.
-OwnedGroups groups_over_nccl(FakeNccl& nccl, const layout::Mesh& mesh, device::Device& device,
-                             comm::NcclRegistration registration);
+comm::OwnedAxisGroups groups_over_nccl(FakeNccl& nccl, const layout::Mesh& mesh,
+                                       device::Device& device, comm::NcclRegistration registration);
 /// Some steps in memory of the caller's.
 std::vector<Observed> train_in(engine::Memory& memory, const engine::EngineOptions& options,
-                               const OwnedGroups& groups, device::Kernels& kernels);
+                               const comm::OwnedAxisGroups& groups, device::Kernels& kernels);
 /// Some steps on a simulated GPU.
 std::vector<Observed> train_over_nccl(
     FakeNccl& nccl, const engine::EngineOptions& options, Haste haste = {},

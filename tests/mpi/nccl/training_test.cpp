@@ -3,6 +3,7 @@
 // ours.
 #include "trireme/comm/peer_error.hpp"
 #include "trireme/device/passing_device.hpp"
+#include "trireme/engine/measure.hpp"
 
 #include "comm/core/progress_engine.hpp"
 #include "mpi/nccl/training_over_nccl.hpp"
@@ -68,20 +69,20 @@ TEST_CASE(
 
 TEST_CASE("matrices cut between owners train over NCCL as over the host") {
   auto options = options_for(mesh_of_world(), 1);
-  options.rule.kind = optim::RuleKind::muon;
-  options.assignment = ownership::Assignment::contiguous;
+  options.sharding.rule.kind = optim::RuleKind::muon;
+  options.sharding.assignment = ownership::Assignment::contiguous;
   // As many matrices as no two ranks divide evenly, in buckets of few.
-  options.model.num_hidden_layers = 3 * options.mesh.degree(Axis::pipeline);
-  options.bucket_bytes = 16 << 10;
-  still_going(options.mesh.text());
+  options.model.num_hidden_layers = 3 * options.sharding.mesh.degree(Axis::pipeline);
+  options.sharding.bucket_bytes = 16 << 10;
+  still_going(options.sharding.mesh.text());
   const auto cpu = device::make_cpu_kernels(1);
-  const auto on_host = mpi_groups(options.mesh);
+  const auto on_host = mpi_groups(options.sharding.mesh);
   const auto expected = train(options, on_host.views(), *cpu, steps_over_nccl);
   const auto nccl = make_fake_nccl(mpi(), everybody());
   const auto found = train_over_nccl(*nccl, options);
   CHECK(distance(found, expected) <= 1e-5);
   CHECK(train_over_nccl(*nccl, options) == found);
-  CHECK((nccl->calls["ncclReduce"] > 0) == (options.mesh.degree(Axis::data) > 1));
+  CHECK((nccl->calls["ncclReduce"] > 0) == (options.sharding.mesh.degree(Axis::data) > 1));
   CHECK(nccl->aborted == 0);
 }
 
@@ -101,14 +102,14 @@ TEST_CASE("streams that run in any order that events allow change no bit") {
 TEST_CASE("parameters are gathered while forward computes, from CUDA graphs too, with all bits") {
   auto options = options_for(mesh_of_world(), 0);
   // Buckets of a layer's size, so that several waits lie in each forward.
-  options.model.num_hidden_layers = 3 * options.mesh.degree(Axis::pipeline);
-  options.bucket_bytes = 16 << 10;
+  options.model.num_hidden_layers = 3 * options.sharding.mesh.degree(Axis::pipeline);
+  options.sharding.bucket_bytes = 16 << 10;
   const auto nccl = make_fake_nccl(mpi(), everybody());
   const auto expected = train_over_nccl(*nccl, options);
-  options.zero_level = 1;
+  options.sharding.zero_level = 1;
   const auto rank = static_cast<std::uint64_t>(mpi().world_rank().value());
   for (const auto graphs : {engine::CudaGraphs::no, engine::CudaGraphs::yes}) {
-    options.cuda_graphs = graphs;
+    options.memory.cuda_graphs = graphs;
     for (const auto& haste :
          {Haste{}, Haste{Haste::Kind::eager}, Haste{Haste::Kind::mixed, 500 + rank}}) {
       still_going("another order");
@@ -124,16 +125,18 @@ TEST_CASE("a gather of parameters that never ends is named at the deadline, in t
   still_going("a gather that never ends");
   constexpr double deadline_seconds = 5;
   auto options = options_for(layout::Mesh::of(1, mpi().world_size(), 1), 1);
-  options.bucket_bytes = 16 << 10;
+  options.sharding.bucket_bytes = 16 << 10;
   const auto nccl = make_fake_nccl(mpi(), everybody());
   SimulatedKernels kernels(device::make_cpu_kernels(1));
   auto memory = engine::Memory::on(kernels.device(), engine::measure(options));
-  auto groups = mpi_groups(options.mesh);
+  auto groups = mpi_groups(options.sharding.mesh);
   const auto world = mpi().make_world({comm::Backend::mpi, 60});
   comm::NcclOptions of_nccl;
   of_nccl.timeout_seconds = deadline_seconds;
   comm::NcclGroups parent(nccl->library(), mpi(), *world, kernels.device(), of_nccl);
-  groups.data = parent.split(std::move(groups.data));
+  for (auto& [axis, ends, group] : groups.all()) {
+    if (axis == layout::Axis::data) group = parent.split(std::move(group));
+  }
   std::string said;
   try {
     engine::Engine engine(options, groups.views(), kernels, memory);
@@ -162,11 +165,11 @@ std::vector<Observed> train_forgetfully(FakeNccl& nccl, const engine::EngineOpti
   SimulatedKernels kernels(device::make_cpu_kernels(1));
   Forgetful forgetful(kernels.device(), what);
   auto memory = engine::Memory::on(kernels.device(), engine::measure(options));
-  auto groups = mpi_groups(options.mesh);
+  auto groups = mpi_groups(options.sharding.mesh);
   const auto world = mpi().make_world({comm::Backend::mpi, 60});
   comm::NcclGroups parent(nccl.library(), mpi(), *world, forgetful);
-  for (auto* group : {&groups.tensor, &groups.pipeline, &groups.data, &groups.embedding}) {
-    *group = parent.split(std::move(*group));
+  for (auto& [axis, ends, group] : groups.all()) {
+    group = parent.split(std::move(group));
   }
   return train_in(memory, options, groups, kernels);
 }

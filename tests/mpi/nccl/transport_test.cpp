@@ -38,19 +38,17 @@ runtime::TransportReport report_of_nodes(int socket_rank) {
 
 /// A cluster with the groups of layers, one of them of all ranks.
 runtime::Cluster small_cluster() {
-  const auto own = [](const char* group_name) {
-    return mpi().make_group(group_name, {mpi().world_rank()}, {comm::Backend::mpi, 30});
-  };
+  const auto mesh = layout::Mesh::of(1, mpi().world_size(), 1);
   return {{},
-          layout::Mesh::of(1, mpi().world_size(), 1),
+          mesh,
           mpi().world_rank(),
           0,
           {},
           mpi().make_world({comm::Backend::mpi, 30}),
-          own("tp"),
-          own("pp"),
-          mpi().make_group("dp", everybody(), {comm::Backend::mpi, 30}),
-          nullptr,
+          {mesh, mpi().world_rank(),
+           [](const comm::AxisGroup&, const char* name, std::vector<base::Rank> members) {
+             return mpi().make_group(name, std::move(members), {comm::Backend::mpi, 30});
+           }},
           {}};
 }
 
@@ -128,7 +126,7 @@ TEST_CASE("groups are made and told with what NCCL's log says") {
                                     .rdma = RdmaRule::required});
     CHECK_THAT(report.groups, Catch::Contains("NCCL 2.28.99"));
     CHECK_THAT(report.transport.sentence, Catch::Contains("from GPU to GPU (P2P)"));
-    CHECK(std::string(cluster.dp->backend()) == "nccl");
+    CHECK(std::string(cluster.groups.on(layout::Axis::data).backend()) == "nccl");
   }
   CHECK(nccl->alive() == 0);
   for (const auto* const variable : {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"}) {

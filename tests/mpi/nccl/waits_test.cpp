@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How often the host waits in a step over groups of NCCL, and that FP8 makes it wait no more.
+#include "trireme/engine/measure.hpp"
+
 #include "mpi/nccl/training_over_nccl.hpp"
 #include "support/mpi/world.hpp"
 
@@ -90,13 +92,13 @@ Waits waits_of_a_step(FakeNccl& nccl, const engine::EngineOptions& options) {
   SimulatedKernels kernels(device::make_cpu_kernels(1));
   Waits waits;
   Waits of_tensor;
-  auto groups = mpi_groups(options.mesh);
+  auto groups = mpi_groups(options.sharding.mesh);
   const auto world = mpi().make_world({comm::Backend::mpi, 60});
   comm::NcclGroups parent(nccl.library(), mpi(), *world, kernels.device());
-  for (auto* group : {&groups.tensor, &groups.pipeline, &groups.data, &groups.embedding}) {
-    *group = parent.split(std::move(*group));
-    auto& counted = group == &groups.tensor ? of_tensor : waits;
-    if (*group) *group = std::make_unique<CountingGroup>(std::move(*group), counted);
+  for (auto& [axis, ends, group] : groups.all()) {
+    group = parent.split(std::move(group));
+    auto& counted = axis == layout::Axis::tensor ? of_tensor : waits;
+    if (group) group = std::make_unique<CountingGroup>(std::move(group), counted);
   }
   auto memory = engine::Memory::on(kernels.device(), engine::measure(options));
   engine::Engine engine(options, groups.views(), kernels, memory);
@@ -120,9 +122,9 @@ TEST_CASE("in a step the host waits for batches, the loss and the norm, however 
   const auto mesh = mesh_of_world();
   const auto nccl = make_fake_nccl(mpi(), everybody());
   auto options = options_for(mesh, 1);
-  options.bucket_bytes = 16 << 10;
+  options.sharding.bucket_bytes = 16 << 10;
   const bool has_loss =
-      mesh.coordinate(Axis::pipeline, options.rank) + 1 == mesh.degree(Axis::pipeline);
+      mesh.coordinate(Axis::pipeline, options.sharding.rank) + 1 == mesh.degree(Axis::pipeline);
   int joins = 0;
   for (const int layers : {2, 6}) {
     still_going("counting");
@@ -134,7 +136,8 @@ TEST_CASE("in a step the host waits for batches, the loss and the norm, however 
     CHECK(waits.works == 0);
     if (mesh.degree(Axis::tensor) > 1) {
       CHECK(waits.joins > joins);
-      CHECK(waits.joins > 4 * layers * options.micro_batches / mesh.degree(Axis::pipeline));
+      CHECK(waits.joins >
+            4 * layers * options.schedule.micro_batches / mesh.degree(Axis::pipeline));
     }
     joins = waits.joins;
   }
@@ -151,8 +154,8 @@ engine::EngineOptions fp8_options() {
   options.model.num_attention_heads = 4;
   options.model.num_key_value_heads = 4;
   options.model.num_hidden_layers = 2;
-  options.dtype = device::DType::bf16;
-  options.linear_forward = layers::LinearForward::e4m3;
+  options.numerics.dtype = device::DType::bf16;
+  options.numerics.linear_forward = layers::LinearForward::e4m3;
   return options;
 }
 
@@ -162,14 +165,14 @@ TEST_CASE("scales of FP8 copies are found without the host") {
   const auto mesh = mesh_of_world();
   const auto nccl = make_fake_nccl(mpi(), everybody());
   auto options = fp8_options();
-  options.linear_forward = layers::LinearForward::plain;
+  options.numerics.linear_forward = layers::LinearForward::plain;
   const auto plain = waits_of_a_step(*nccl, options);
-  options.linear_forward = layers::LinearForward::e4m3;
+  options.numerics.linear_forward = layers::LinearForward::e4m3;
   const int here = options.model.num_hidden_layers / mesh.degree(Axis::pipeline);
-  const int products = 4 * here * options.micro_batches;
+  const int products = 4 * here * options.schedule.micro_batches;
   for (const auto copies : {layers::WeightCopies::for_each_use, layers::WeightCopies::kept}) {
     still_going("counting");
-    options.weight_copies = copies;
+    options.memory.weight_copies = copies;
     const auto waits = waits_of_a_step(*nccl, options);
     CHECK(waits.device == plain.device);
     CHECK(waits.works == 0);
@@ -184,10 +187,10 @@ TEST_CASE("FP8 over NCCL has the bits of any order that events allow, and of cop
   auto options = fp8_options();
   const auto nccl = make_fake_nccl(mpi(), everybody());
   const auto expected = train_over_nccl(*nccl, options);
-  options.cuda_graphs = engine::CudaGraphs::yes;
+  options.memory.cuda_graphs = engine::CudaGraphs::yes;
   CHECK(train_over_nccl(*nccl, options) == expected);
-  options.cuda_graphs = engine::CudaGraphs::no;
-  options.weight_copies = layers::WeightCopies::kept;
+  options.memory.cuda_graphs = engine::CudaGraphs::no;
+  options.memory.weight_copies = layers::WeightCopies::kept;
   const auto rank = static_cast<std::uint64_t>(mpi().world_rank().value());
   for (const auto& haste :
        {Haste{}, Haste{Haste::Kind::eager}, Haste{Haste::Kind::mixed, 300 + rank}}) {
@@ -195,7 +198,7 @@ TEST_CASE("FP8 over NCCL has the bits of any order that events allow, and of cop
     CHECK(train_over_nccl(*nccl, options, haste) == expected);
   }
   // Recordings read copies that are made again between them.
-  options.cuda_graphs = engine::CudaGraphs::yes;
+  options.memory.cuda_graphs = engine::CudaGraphs::yes;
   CHECK(train_over_nccl(*nccl, options) == expected);
   CHECK(nccl->collectives.elsewhere == 0);
 }

@@ -4,6 +4,7 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/comm/bytes.hpp"
+#include "trireme/engine/measure.hpp"
 
 #include "device/cuda/gemm/operands.hpp"
 #include "device/cuda/gemm/tuning_cache.hpp"
@@ -220,8 +221,8 @@ TEST_CASE("without a cache folder products are timed in every run") {
 TEST_CASE("a step's products are known before it runs") {
   engine::EngineOptions options;
   options.model = tiny(model::Architecture::gpt2);
-  options.micro_batch = 2;
-  options.sequence_length = 8;
+  options.schedule.micro_batch = 2;
+  options.schedule.sequence_length = 8;
   const auto calls = engine::gemm_calls_of(options);
   using Kind = device::GemmCall::Kind;
   const auto count = [&](Kind kind) {
@@ -240,10 +241,10 @@ TEST_CASE("a step's products are known before it runs") {
 TEST_CASE("what a layer computes again for backward is only what backward needs") {
   engine::EngineOptions options;
   options.model = tiny(model::Architecture::llama);
-  options.micro_batch = 2;
-  options.sequence_length = 8;
+  options.schedule.micro_batch = 2;
+  options.schedule.sequence_length = 8;
   const auto forwards = [&](layers::Recompute recompute) {
-    options.recompute = recompute;
+    options.memory.recompute = recompute;
     const auto calls = engine::gemm_calls_of(options);
     return std::count_if(calls.begin(), calls.end(), [](const auto& call) {
       return call.kind == device::GemmCall::Kind::forward;
@@ -262,10 +263,10 @@ TEST_CASE("products in FP8 are among a step's products") {
   options.model.num_attention_heads = 4;
   options.model.num_key_value_heads = 4;
   options.model.head_dim = 16;
-  options.micro_batch = 2;
-  options.sequence_length = 8;
-  options.dtype = device::DType::bf16;
-  options.linear_forward = layers::LinearForward::e4m3;
+  options.schedule.micro_batch = 2;
+  options.schedule.sequence_length = 8;
+  options.numerics.dtype = device::DType::bf16;
+  options.numerics.linear_forward = layers::LinearForward::e4m3;
   const auto calls = engine::gemm_calls_of(options);
   int quantised = 0;
   for (const auto& call : calls) {

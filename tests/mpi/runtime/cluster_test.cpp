@@ -50,15 +50,16 @@ TEST_CASE("a cluster has a group for each axis, at every shape of the mesh") {
       CAPTURE(pipeline, tensor);
       const auto cluster = join(pipeline, tensor);
       check_group(cluster, *cluster.world, {Axis::pipeline, Axis::data, Axis::tensor});
-      check_group(cluster, *cluster.tp, {Axis::tensor});
-      check_group(cluster, *cluster.pp, {Axis::pipeline});
-      check_group(cluster, *cluster.dp, {Axis::data});
+      check_group(cluster, cluster.groups.on(layout::Axis::tensor), {Axis::tensor});
+      check_group(cluster, cluster.groups.on(layout::Axis::pipeline), {Axis::pipeline});
+      check_group(cluster, cluster.groups.on(layout::Axis::data), {Axis::data});
       const int stage = cluster.coordinate(Axis::pipeline);
       const bool at_an_end = pipeline > 1 && (stage == 0 || stage == pipeline - 1);
-      REQUIRE((cluster.embedding != nullptr) == at_an_end);
+      const auto* const ends = cluster.groups.views().ends();
+      REQUIRE((ends != nullptr) == at_an_end);
       if (at_an_end) {
-        CHECK(cluster.embedding->size() == 2);
-        CHECK(cluster.embedding->rank() == (stage == 0 ? 0 : 1));
+        CHECK(ends->size() == 2);
+        CHECK(ends->rank() == (stage == 0 ? 0 : 1));
       }
       CHECK(cluster.binding.threads == 3);
     }
@@ -87,8 +88,8 @@ TEST_CASE("groups of one node share memory by themselves") {
   if (mpi().world_size() == 1) return;
   const auto cluster = join(1, mpi().world_size());
   CHECK(std::string(cluster.world->backend()) == "shared");
-  CHECK(std::string(cluster.tp->backend()) == "shared");
-  CHECK(std::string(cluster.dp->backend()) == "local");
+  CHECK(std::string(cluster.groups.on(layout::Axis::tensor).backend()) == "shared");
+  CHECK(std::string(cluster.groups.on(layout::Axis::data).backend()) == "local");
 }
 
 TEST_CASE("a mesh that does not fit is everybody's failure at once") {

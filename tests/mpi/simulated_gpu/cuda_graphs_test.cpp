@@ -3,6 +3,7 @@
 // it is told while it records and does it again on the same memory: the bits are those of a device
 // that is told each kernel.
 #include "trireme/device/passing_device.hpp"
+#include "trireme/engine/measure.hpp"
 
 #include "engine/graphs/cuda_graph_cache.hpp"
 #include "mpi/training/training.hpp"
@@ -30,11 +31,12 @@ struct Run {
 
 /// `captures`: how many the device begins at most.
 Run run_on_device(engine::EngineOptions options, CudaGraphs cuda_graphs, int captures = 1 << 20) {
-  options.cuda_graphs = cuda_graphs;
-  SimulatedKernels kernels(device::make_cpu_kernels(1),
-                           {Haste::Kind::mixed, static_cast<std::uint64_t>(options.rank.value())});
+  options.memory.cuda_graphs = cuda_graphs;
+  SimulatedKernels kernels(
+      device::make_cpu_kernels(1),
+      {Haste::Kind::mixed, static_cast<std::uint64_t>(options.sharding.rank.value())});
   kernels.device().refuse_captures_from(captures);
-  const auto groups = staged(mpi_groups(options.mesh), kernels.device());
+  const auto groups = staged(mpi_groups(options.sharding.mesh), kernels.device());
   const auto measured = engine::measure(options);
   auto memory = engine::Memory::on(kernels.device(), measured);
   engine::Engine engine(options, groups.views(), kernels, memory);
@@ -68,14 +70,14 @@ engine::EngineOptions options_for(Architecture architecture, const layout::Mesh&
   engine::EngineOptions options;
   options.model = tiny(architecture);
   options.model.num_hidden_layers = 2;
-  options.mesh = mesh;
-  options.rank = mpi().world_rank();
-  options.micro_batch = 1;
-  options.micro_batches = 8 / mesh.degree(Axis::data);
-  options.sequence_length = 16;
-  options.bucket_bytes = 16 << 10;
-  options.clip_norm = 0.5;
-  options.seed = 7;
+  options.sharding.mesh = mesh;
+  options.sharding.rank = mpi().world_rank();
+  options.schedule.micro_batch = 1;
+  options.schedule.micro_batches = 8 / mesh.degree(Axis::data);
+  options.schedule.sequence_length = 16;
+  options.sharding.bucket_bytes = 16 << 10;
+  options.numerics.clip_norm = 0.5;
+  options.numerics.seed = 7;
   return options;
 }
 
@@ -93,8 +95,8 @@ TEST_CASE("training from CUDA graphs has the bits of training kernel by kernel")
     CAPTURE(mesh.text(), model::name(architecture), dropout, zero_level);
     auto options = options_for(architecture, mesh);
     options.model.dropout = dropout;
-    options.recompute = recompute;
-    options.zero_level = zero_level;
+    options.memory.recompute = recompute;
+    options.sharding.zero_level = zero_level;
     const auto plain = run_on_device(options, CudaGraphs::no);
     const auto captured_run = run_on_device(options, CudaGraphs::yes);
     CHECK(captured_run.observed == plain.observed);
@@ -102,8 +104,8 @@ TEST_CASE("training from CUDA graphs has the bits of training kernel by kernel")
     // This device tells nothing of what it takes.
     CHECK(captured_run.graphs.bytes == 0);
     // All but the first steps' parts, and the backwards whose gradients are reduced meanwhile.
-    const auto parts =
-        2 * static_cast<std::size_t>(steps) * static_cast<std::size_t>(options.micro_batches);
+    const auto parts = 2 * static_cast<std::size_t>(steps) *
+                       static_cast<std::size_t>(options.schedule.micro_batches);
     CHECK(captured_run.graphs.captured >= 2);
     CHECK(captured_run.graphs.launched >= parts / 2);
     CHECK(captured_run.graphs.launched + captured_run.graphs.captured <= parts);
@@ -197,10 +199,10 @@ struct Meetings {
 /// sums its gradient. Where each rank has a part of the rows, they are gathered before as many
 /// products, by the layers' backward twice more, and by that of the embedding.
 Meetings meetings_of(const engine::EngineOptions& options) {
-  const int stages = options.mesh.degree(Axis::pipeline);
-  const int stage = options.mesh.coordinate(Axis::pipeline, options.rank);
+  const int stages = options.sharding.mesh.degree(Axis::pipeline);
+  const int stage = options.sharding.mesh.coordinate(Axis::pipeline, options.sharding.rank);
   const auto layers = static_cast<std::size_t>(options.model.num_hidden_layers / stages);
-  const bool splits = options.sequence_parallel == model::SequenceParallel::on;
+  const bool splits = options.sharding.sequence_parallel == model::SequenceParallel::on;
   Meetings meetings{2 * layers, 2 * layers};
   if (splits) meetings = {2 * meetings.forward, 3 * meetings.backward};
   if (stage == 0) meetings.forward += 1;
@@ -220,9 +222,9 @@ TEST_CASE("with tensor-parallel ranks CUDA graphs go from collective to collecti
     CAPTURE(mesh.text(), model::name(architecture));
     auto options = options_for(architecture, mesh);
     options.model.dropout = 0.1F;
-    options.sequence_parallel = sequence;
-    options.recompute = recompute;
-    options.zero_level = 1;
+    options.sharding.sequence_parallel = sequence;
+    options.memory.recompute = recompute;
+    options.sharding.zero_level = 1;
     const auto plain = run_on_device(options, CudaGraphs::no);
     const auto captured_run = run_on_device(options, CudaGraphs::yes);
     CHECK(captured_run.observed == plain.observed);

@@ -6,6 +6,7 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/device/passing_device.hpp"
+#include "trireme/engine/measure.hpp"
 
 #include "support/mpi/world.hpp"
 #include "support/simulated_gpu/device.hpp"
@@ -32,27 +33,27 @@ engine::EngineOptions options_for(Architecture architecture, const layout::Mesh&
   engine::EngineOptions options;
   options.model = tiny(architecture);
   options.model.num_hidden_layers = 4;
-  options.mesh = mesh;
-  options.rank = mpi().world_rank();
+  options.sharding.mesh = mesh;
+  options.sharding.rank = mpi().world_rank();
   const int data = mesh.degree(Axis::data);
-  options.micro_batch = 1;
-  options.micro_batches = 8 / data;
-  options.sequence_length = 16;
-  options.bucket_bytes = 16 << 10;
-  options.clip_norm = 0.5;
-  options.seed = 7;
+  options.schedule.micro_batch = 1;
+  options.schedule.micro_batches = 8 / data;
+  options.schedule.sequence_length = 16;
+  options.sharding.bucket_bytes = 16 << 10;
+  options.numerics.clip_norm = 0.5;
+  options.numerics.seed = 7;
   return options;
 }
 
 /// What the host's own memory gives, and what the device's gives.
 void compare(const engine::EngineOptions& options, Haste haste) {
-  still_going(options.mesh.text());
-  CAPTURE(options.mesh.text(), model::name(options.model.architecture), options.zero_level,
-          device::name(options.dtype));
+  still_going(options.sharding.mesh.text());
+  CAPTURE(options.sharding.mesh.text(), model::name(options.model.architecture),
+          options.sharding.zero_level, device::name(options.numerics.dtype));
   const auto plain = device::make_cpu_kernels(1);
-  const auto expected = train(options, mpi_groups(options.mesh).views(), *plain, steps);
+  const auto expected = train(options, mpi_groups(options.sharding.mesh).views(), *plain, steps);
   SimulatedKernels kernels(device::make_cpu_kernels(1), haste);
-  const auto groups = staged(mpi_groups(options.mesh), kernels.device());
+  const auto groups = staged(mpi_groups(options.sharding.mesh), kernels.device());
   CHECK(train(options, groups.views(), kernels, steps) == expected);
   CHECK(expected.back().loss < expected.front().loss);
 }
@@ -81,12 +82,12 @@ TEST_CASE("training on a simulated GPU gives the host's bits, whatever its haste
 TEST_CASE("tied embeddings, sharded states and split rows give the host's bits") {
   for (const auto& mesh : meshes()) {
     auto options = options_for(Architecture::gpt2, mesh);
-    options.zero_level = 1;
+    options.sharding.zero_level = 1;
     options.model.dropout = 0.1F;
-    if (mesh.degree(Axis::tensor) > 1) options.sequence_parallel = SequenceParallel::on;
+    if (mesh.degree(Axis::tensor) > 1) options.sharding.sequence_parallel = SequenceParallel::on;
     if (mesh.degree(Axis::pipeline) > 1) {
-      options.schedule = ScheduleKind::interleaved;
-      options.virtual_stages = 2;
+      options.schedule.kind = ScheduleKind::interleaved;
+      options.schedule.virtual_stages = 2;
     }
     compare(options, {Haste::Kind::lazy});
   }
@@ -95,9 +96,9 @@ TEST_CASE("tied embeddings, sharded states and split rows give the host's bits")
 TEST_CASE("bf16 with masters of its own gives the host's bits") {
   for (const auto& mesh : meshes()) {
     auto options = options_for(Architecture::qwen3, mesh);
-    options.dtype = device::DType::bf16;
-    options.recompute = layers::Recompute::full;
-    options.zero_level = 1;
+    options.numerics.dtype = device::DType::bf16;
+    options.memory.recompute = layers::Recompute::full;
+    options.sharding.zero_level = 1;
     compare(options, {Haste::Kind::lazy});
   }
 }
@@ -107,10 +108,10 @@ TEST_CASE("rules that update whole matrices give the host's bits") {
     for (const auto& mesh : meshes()) {
       CAPTURE(optim::name(rule));
       auto options = options_for(Architecture::llama, mesh);
-      options.rule.kind = rule;
+      options.sharding.rule.kind = rule;
       // Factors are decomposed in the first update and in every other one.
-      options.rule.factors.root_every = 2;
-      options.zero_level = 1;
+      options.sharding.rule.factors.root_every = 2;
+      options.sharding.zero_level = 1;
       compare(options, {Haste::Kind::lazy});
     }
   }
@@ -120,7 +121,7 @@ namespace {
 
 /// Bits of all that a checkpoint takes from this rank.
 std::vector<std::vector<std::uint32_t>> saved_bits(const engine::EngineOptions& options,
-                                                   const engine::Groups& groups,
+                                                   const comm::AxisGroups& groups,
                                                    device::Kernels& kernels) {
   auto memory = engine::Memory::on(kernels.device(), engine::measure(options));
   engine::Engine engine(options, groups, kernels, memory);
@@ -143,8 +144,8 @@ TEST_CASE("a checkpoint takes from a device what it takes from the host, between
     for (const auto dtype : {device::DType::f32, device::DType::bf16}) {
       CAPTURE(mesh.text(), device::name(dtype));
       auto options = options_for(Architecture::llama, mesh);
-      options.dtype = dtype;
-      options.zero_level = 1;
+      options.numerics.dtype = dtype;
+      options.sharding.zero_level = 1;
       const auto plain = device::make_cpu_kernels(1);
       const auto expected = saved_bits(options, mpi_groups(mesh).views(), *plain);
       // Its fresh memory is poison.

@@ -53,15 +53,16 @@ engine::EngineOptions options_for(const Shape& shape, optim::RuleKind rule,
   options.model.num_key_value_heads = shape.key_heads;
   options.model.head_dim = shape.hidden / shape.heads;
   options.model.intermediate_size = shape.intermediate;
-  options.mesh = mesh;
-  options.rank = base::Rank{mesh.world_size() == 1 ? 0 : mpi().world_rank().value()};
-  options.micro_batch = 1;
-  options.micro_batches = 12 / mesh.degree(Axis::data);
-  options.sequence_length = 32;
-  options.zero_level = mesh.degree(Axis::data) > 1 && mesh.degree(Axis::tensor) > 1 ? 1 : 0;
-  options.rule.kind = rule;
-  options.clip_norm = 1.0;
-  options.seed = 5;
+  options.sharding.mesh = mesh;
+  options.sharding.rank = base::Rank{mesh.world_size() == 1 ? 0 : mpi().world_rank().value()};
+  options.schedule.micro_batch = 1;
+  options.schedule.micro_batches = 12 / mesh.degree(Axis::data);
+  options.schedule.sequence_length = 32;
+  options.sharding.zero_level =
+      mesh.degree(Axis::data) > 1 && mesh.degree(Axis::tensor) > 1 ? 1 : 0;
+  options.sharding.rule.kind = rule;
+  options.numerics.clip_norm = 1.0;
+  options.numerics.seed = 5;
   return options;
 }
 

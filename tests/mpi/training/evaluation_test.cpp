@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Evaluation is forward alone: it drops nothing, ends in every schedule, gives the loss of one rank
 // and leaves no trace in training.
+#include "trireme/engine/measure.hpp"
+
 #include "mpi/training/training.hpp"
 #include "support/mpi/world.hpp"
 
@@ -20,18 +22,18 @@ namespace {
 engine::EngineOptions options_for(Architecture architecture, const layout::Mesh& mesh) {
   engine::EngineOptions options;
   options.model = tiny(architecture);
-  options.mesh = mesh;
-  options.rank = base::Rank{mesh.world_size() == 1 ? 0 : mpi().world_rank().value()};
-  options.micro_batch = 2;
-  options.micro_batches = 12;
-  options.sequence_length = 24;
-  options.seed = 7;
+  options.sharding.mesh = mesh;
+  options.sharding.rank = base::Rank{mesh.world_size() == 1 ? 0 : mpi().world_rank().value()};
+  options.schedule.micro_batch = 2;
+  options.schedule.micro_batches = 12;
+  options.schedule.sequence_length = 24;
+  options.numerics.seed = 7;
   return options;
 }
 
 /// An engine with what it stands on, initialised from the seed.
 struct Subject {
-  Subject(const engine::EngineOptions& options, const OwnedGroups& groups)
+  Subject(const engine::EngineOptions& options, const comm::OwnedAxisGroups& groups)
       : memory(engine::Memory::host(engine::measure(options))),
         engine(options, groups.views(), *kernels, memory) {
     if (options.use == engine::Use::training) engine.initialise();
@@ -78,8 +80,8 @@ void copy_parameters(engine::Engine& from, engine::Engine& to, device::Kernels& 
 engine::EngineOptions interleaved(Architecture architecture) {
   const auto mesh = layout::Mesh::of(2, 1, mpi().world_size() / 2);
   auto options = options_for(architecture, mesh);
-  options.schedule = ScheduleKind::interleaved;
-  options.virtual_stages = 2;
+  options.schedule.kind = ScheduleKind::interleaved;
+  options.schedule.virtual_stages = 2;
   return options;
 }
 
@@ -105,7 +107,7 @@ TEST_CASE("evaluation of an interleaved schedule ends with the loss of one rank"
     CAPTURE(model::name(architecture));
     const double expected = serial_loss(architecture);
     const auto options = interleaved(architecture);
-    const auto groups = mpi_groups(options.mesh);
+    const auto groups = mpi_groups(options.sharding.mesh);
     Subject training(options, groups);
     training.step(0);
     fill(training.engine, 1);
@@ -128,7 +130,7 @@ TEST_CASE("evaluation of an interleaved schedule ends with the loss of one rank"
 TEST_CASE("an evaluation between two steps changes no bit of training") {
   if (mpi().world_size() < 2) return;
   const auto options = interleaved(Architecture::llama);
-  const auto groups = mpi_groups(options.mesh);
+  const auto groups = mpi_groups(options.sharding.mesh);
   Subject undisturbed(options, groups);
   Subject disturbed(options, groups);
   for (int index = 0; index < 3; ++index) {

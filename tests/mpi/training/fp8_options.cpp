@@ -17,15 +17,15 @@ engine::EngineOptions options_in_fp8(Architecture architecture, const layout::Me
   options.model.num_attention_heads = 4;
   options.model.num_key_value_heads = architecture == Architecture::gpt2 ? 4 : 2;
   options.model.head_dim = 16;
-  options.mesh = mesh;
-  options.rank = base::Rank{mesh.world_size() == 1 ? 0 : mpi().world_rank().value()};
-  options.micro_batch = 1;
-  options.micro_batches = 8 / mesh.degree(Axis::data);
-  options.sequence_length = 16;
-  options.dtype = device::DType::bf16;
-  options.linear_forward = layers::LinearForward::e4m3;
-  options.bucket_bytes = 64 << 10;
-  options.seed = 7;
+  options.sharding.mesh = mesh;
+  options.sharding.rank = base::Rank{mesh.world_size() == 1 ? 0 : mpi().world_rank().value()};
+  options.schedule.micro_batch = 1;
+  options.schedule.micro_batches = 8 / mesh.degree(Axis::data);
+  options.schedule.sequence_length = 16;
+  options.numerics.dtype = device::DType::bf16;
+  options.numerics.linear_forward = layers::LinearForward::e4m3;
+  options.sharding.bucket_bytes = 64 << 10;
+  options.numerics.seed = 7;
   return options;
 }
 

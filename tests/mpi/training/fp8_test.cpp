@@ -40,10 +40,10 @@ engine::EngineOptions options_for(Architecture architecture, const layout::Mesh&
                                   LinearForward linear) {
   auto options = options_in_fp8(architecture, mesh);
   options.model.intermediate_size = 192;
-  options.micro_batch = 2;
-  options.sequence_length = 16;
-  options.linear_forward = linear;
-  options.clip_norm = 1.0;
+  options.schedule.micro_batch = 2;
+  options.schedule.sequence_length = 16;
+  options.numerics.linear_forward = linear;
+  options.numerics.clip_norm = 1.0;
   return options;
 }
 
@@ -117,12 +117,12 @@ TEST_CASE("every layout trains in FP8 as one rank does") {
       } else {
         CHECK(distance(plain, serial) <= between_layouts);
       }
-      options.recompute = layers::Recompute::full;
-      options.schedule = ScheduleKind::gpipe;
-      options.zero_level = 1;
+      options.memory.recompute = layers::Recompute::full;
+      options.schedule.kind = ScheduleKind::gpipe;
+      options.sharding.zero_level = 1;
       CHECK(run() == plain);
       if (mesh.degree(Axis::tensor) == 1) continue;
-      options.sequence_parallel = model::SequenceParallel::on;
+      options.sharding.sequence_parallel = model::SequenceParallel::on;
       const auto sequence = run();
       print(what + ", fp8, sequence parallel", "one rank", distance(sequence, serial));
       CHECK(distance(sequence, serial) <= between_layouts);
@@ -137,14 +137,15 @@ TEST_CASE("ranks that hold parts of a tensor quantise it with one scale") {
   const auto kernels = device::make_reference_kernels();
   auto arena = device::Arena::host(device::Purpose::workspace, 1 << 16);
   const auto config = tiny(Architecture::llama);
-  layers::StageContext context{config, *kernels, *groups.tensor, arena, device::DType::bf16};
+  layers::StageContext context{config, *kernels, groups.on(layout::Axis::tensor), arena,
+                               device::DType::bf16};
   context.linear_forward = LinearForward::e4m3;
   const auto x = arena.allocate(device::DType::bf16, {1, 16});
   const auto w = arena.allocate(device::DType::bf16, {16, 16});
   const auto y = arena.allocate(device::DType::bf16, {1, 16});
   // Beside 256 the other rank's 2^-11 is less than half of the least code: it becomes zero, as it
   // would on one rank that holds both parts.
-  const bool small = groups.tensor->rank() == 0;
+  const bool small = groups.on(layout::Axis::tensor).rank() == 0;
   const float part = small ? 0x1p-11F : 256.0F;
   const float expected = small ? 0.0F : 16 * 256.0F;
   for (const bool of_x : {true, false}) {

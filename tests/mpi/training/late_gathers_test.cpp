@@ -25,15 +25,15 @@ constexpr int steps = 3;
 engine::EngineOptions options_for(Architecture architecture, const layout::Mesh& mesh) {
   engine::EngineOptions options;
   options.model = tiny(architecture);
-  options.mesh = mesh;
-  options.rank = mpi().world_rank();
-  options.micro_batch = 1;
-  options.micro_batches = 12 / mesh.degree(Axis::data);
-  options.sequence_length = 16;
-  options.zero_level = 1;
-  options.bucket_bytes = 8 << 10;
-  options.clip_norm = 0.5;
-  options.seed = 7;
+  options.sharding.mesh = mesh;
+  options.sharding.rank = mpi().world_rank();
+  options.schedule.micro_batch = 1;
+  options.schedule.micro_batches = 12 / mesh.degree(Axis::data);
+  options.schedule.sequence_length = 16;
+  options.sharding.zero_level = 1;
+  options.sharding.bucket_bytes = 8 << 10;
+  options.numerics.clip_norm = 0.5;
+  options.numerics.seed = 7;
   return options;
 }
 
@@ -49,20 +49,20 @@ bool same_bits(const std::vector<ParameterCopy>& some, const std::vector<Paramet
 }
 
 void check_layout(const engine::EngineOptions& options) {
-  CAPTURE(options.mesh.text(), options.virtual_stages);
-  still_going(options.mesh.text());
-  const auto groups = mpi_groups(options.mesh);
+  CAPTURE(options.sharding.mesh.text(), options.schedule.virtual_stages);
+  still_going(options.sharding.mesh.text());
+  const auto groups = mpi_groups(options.sharding.mesh);
   const auto kernels = device::make_reference_kernels();
   const auto expected = run_training(options, groups.views(), *kernels, steps);
   GatherLog log;
-  LateGathers late(*groups.data, log);
+  LateGathers late(groups.on(layout::Axis::data), log);
   auto views = groups.views();
-  views.data = &late;
+  views.set(layout::Axis::data, late);
   const auto found = run_training(options, views, *kernels, steps);
   CHECK(found.observed == expected.observed);
   CHECK(same_bits(found.parameters, expected.parameters));
   CHECK(log.pending == 0);
-  CHECK(log.events.empty() == (options.mesh.degree(Axis::data) == 1));
+  CHECK(log.events.empty() == (options.sharding.mesh.degree(Axis::data) == 1));
 }
 
 }  // namespace
@@ -74,8 +74,8 @@ TEST_CASE("parameters that come while forward computes change no bit, in every l
       auto options = options_for(architecture, mesh);
       check_layout(options);
       if (mesh.degree(Axis::data) == 1) continue;
-      options.dtype = device::DType::bf16;
-      options.recompute = layers::Recompute::full;
+      options.numerics.dtype = device::DType::bf16;
+      options.memory.recompute = layers::Recompute::full;
       check_layout(options);
     }
   }
@@ -87,9 +87,9 @@ TEST_CASE("stages that take turns wait for the parameters of each of their chunk
     if (stages == 1 || mesh.degree(Axis::data) == 1) continue;
     auto options = options_for(Architecture::gpt2, mesh);
     options.model.num_hidden_layers = 4 * stages;
-    options.schedule = layout::ScheduleKind::interleaved;
-    options.virtual_stages = 2;
-    options.micro_batches = 2 * stages;
+    options.schedule.kind = layout::ScheduleKind::interleaved;
+    options.schedule.virtual_stages = 2;
+    options.schedule.micro_batches = 2 * stages;
     check_layout(options);
   }
 }
@@ -99,8 +99,8 @@ TEST_CASE("matrices come late from their owners as well") {
     for (const auto& mesh : meshes_of(mpi().world_size(), Architecture::llama)) {
       if (mesh.degree(Axis::data) == 1) continue;
       auto options = options_for(Architecture::llama, mesh);
-      options.rule.kind = optim::RuleKind::muon;
-      options.assignment = assignment;
+      options.sharding.rule.kind = optim::RuleKind::muon;
+      options.sharding.assignment = assignment;
       check_layout(options);
     }
   }

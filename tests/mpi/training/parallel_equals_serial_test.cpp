@@ -33,7 +33,7 @@ double tolerance(optim::RuleKind rule) {
 /// Of all parameters after a run, as one vector. Rules with factors of a gradient's sides turn
 /// directions that losses do not depend on by what rounding leaves there.
 double parameter_tolerance(optim::RuleKind rule) {
-  return optim::has_owner_states(rule) ? 1e-3 : 1e-4;
+  return optim::traits(rule).has_owner_states ? 1e-3 : 1e-4;
 }
 
 struct Variant {
@@ -54,24 +54,24 @@ engine::EngineOptions options_for(Architecture architecture, const layout::Mesh&
   engine::EngineOptions options;
   options.model = tiny(architecture);
   options.model.dropout = variant.dropout;
-  options.mesh = mesh;
-  options.rank = base::Rank{mesh.world_size() == 1 ? 0 : mpi().world_rank().value()};
-  options.schedule = variant.schedule;
-  if (variant.schedule == ScheduleKind::interleaved) options.virtual_stages = 2;
+  options.sharding.mesh = mesh;
+  options.sharding.rank = base::Rank{mesh.world_size() == 1 ? 0 : mpi().world_rank().value()};
+  options.schedule.kind = variant.schedule;
+  if (variant.schedule == ScheduleKind::interleaved) options.schedule.virtual_stages = 2;
   const int data = mesh.degree(Axis::data);
-  options.micro_batch = data == 8 ? 1 : 2;
-  options.micro_batches = 24 / static_cast<int>(options.micro_batch) / data;
-  options.sequence_length = 12;
-  options.sequence_parallel = variant.sequence;
-  options.zero_level = variant.zero_level;
-  options.stage_layers = variant.stage_layers;
-  options.recompute = variant.recompute;
-  options.loss_rows = variant.loss_rows;
-  options.rule.kind = variant.rule;
-  options.rule.factors.root_every = 2;
-  options.bucket_bytes = 64 << 10;
-  options.clip_norm = 1.0;
-  options.seed = 7;
+  options.schedule.micro_batch = data == 8 ? 1 : 2;
+  options.schedule.micro_batches = 24 / static_cast<int>(options.schedule.micro_batch) / data;
+  options.schedule.sequence_length = 12;
+  options.sharding.sequence_parallel = variant.sequence;
+  options.sharding.zero_level = variant.zero_level;
+  options.schedule.stage_layers = variant.stage_layers;
+  options.memory.recompute = variant.recompute;
+  options.memory.loss_rows = variant.loss_rows;
+  options.sharding.rule.kind = variant.rule;
+  options.sharding.rule.factors.root_every = 2;
+  options.sharding.bucket_bytes = 64 << 10;
+  options.numerics.clip_norm = 1.0;
+  options.numerics.seed = 7;
   return options;
 }
 
@@ -124,7 +124,7 @@ class Comparison {
   Architecture architecture_;
   layout::Mesh mesh_;
   device::Kernels& kernels_;
-  OwnedGroups groups_;
+  comm::OwnedAxisGroups groups_;
 };
 
 bool can_interleave(const layout::Mesh& mesh) {
@@ -361,11 +361,11 @@ TEST_CASE("layouts beside the table train as one rank does") {
       };
       comparison.must_end_close({}, run(), serial);
       if (mesh.degree(Axis::tensor) == 1 && mesh.degree(Axis::data) == 1) continue;
-      options.sequence_parallel =
+      options.sharding.sequence_parallel =
           mesh.degree(Axis::tensor) > 1 ? SequenceParallel::on : SequenceParallel::off;
-      options.zero_level = 1;
-      options.schedule = ScheduleKind::gpipe;
-      options.recompute = Recompute::full;
+      options.sharding.zero_level = 1;
+      options.schedule.kind = ScheduleKind::gpipe;
+      options.memory.recompute = Recompute::full;
       comparison.must_end_close({.name = "all at once"}, run(), serial);
     }
   }

@@ -46,17 +46,9 @@ bool kernel_counts_cores() {
 
 TEST_CASE("the first rank records the times of all, and the use of their cores") {
   auto& mpi = testing::mpi();
-  runtime::Cluster cluster{{},
-                           layout::Mesh::of(1, mpi.world_size(), 1),
-                           mpi.world_rank(),
-                           0,
-                           {},
-                           mpi.make_world(),
-                           nullptr,
-                           nullptr,
-                           nullptr,
-                           nullptr,
-                           {}};
+  runtime::Cluster cluster{
+      {}, layout::Mesh::of(1, mpi.world_size(), 1), mpi.world_rank(), 0, {}, mpi.make_world(), {},
+      {}};
   cluster.mpi = &mpi;
   cluster.binding.cpus = own_cores();
   const bool is_first = cluster.rank.value() == 0;

@@ -3,6 +3,7 @@
 // numbers in their tensors have, for the step that wrote them.
 #include "trireme/base/format.hpp"
 #include "trireme/base/philox.hpp"
+#include "trireme/engine/measure.hpp"
 
 #include "mpi/training/training.hpp"
 #include "support/model_on_mesh.hpp"
@@ -32,17 +33,17 @@ engine::EngineOptions options_for(Architecture architecture, const layout::Mesh&
                                   ParameterRounding rounding) {
   engine::EngineOptions options;
   options.model = tiny(architecture);
-  options.mesh = mesh;
-  options.rank = base::Rank{mesh.world_size() == 1 ? 0 : mpi().world_rank().value()};
-  options.micro_batch = 2;
-  options.micro_batches = 6 / mesh.degree(Axis::data);
-  options.sequence_length = 24;
-  options.dtype = device::DType::bf16;
-  options.bucket_bytes = 64 << 10;
-  options.clip_norm = 1.0;
-  options.seed = seed;
-  options.rule.rounding = rounding;
-  options.rule.seed = seed;
+  options.sharding.mesh = mesh;
+  options.sharding.rank = base::Rank{mesh.world_size() == 1 ? 0 : mpi().world_rank().value()};
+  options.schedule.micro_batch = 2;
+  options.schedule.micro_batches = 6 / mesh.degree(Axis::data);
+  options.schedule.sequence_length = 24;
+  options.numerics.dtype = device::DType::bf16;
+  options.sharding.bucket_bytes = 64 << 10;
+  options.numerics.clip_norm = 1.0;
+  options.numerics.seed = seed;
+  options.sharding.rule.rounding = rounding;
+  options.sharding.rule.seed = seed;
   return options;
 }
 
@@ -82,7 +83,7 @@ std::uint64_t number_of(const layout::Shape& shape, const layout::Box& box, std:
 /// An engine that is trained for some steps, and what it has of parameters and masters.
 class Trained {
  public:
-  Trained(const engine::EngineOptions& options, const engine::Groups& groups, int count)
+  Trained(const engine::EngineOptions& options, const comm::AxisGroups& groups, int count)
       : kernels_(device::make_cpu_kernels(1)),
         memory_(engine::Memory::host(engine::measure(options))),
         engine_(options, groups, *kernels_, memory_) {
@@ -172,7 +173,7 @@ TEST_CASE("every element is rounded by the bits of its number, wherever it lies"
             base::format("{} {}, zero {}", model::name(architecture), mesh.text(), zero_level);
         still_going(what);
         CAPTURE(what);
-        options.zero_level = zero_level;
+        options.sharding.zero_level = zero_level;
         const auto at_begin = Trained(options, groups.views(), 0).parameters();
         CHECK(compared(at_begin, begin).differences == 0);
         Trained trained(options, groups.views(), steps);
@@ -200,7 +201,7 @@ TEST_CASE("layouts that change no bit change none with parameters rounded at ran
   const auto kernels = device::make_cpu_kernels(1);
   constexpr auto architecture = Architecture::llama;
   constexpr int count = 6;
-  const auto run = [&](const engine::EngineOptions& options, const engine::Groups& groups) {
+  const auto run = [&](const engine::EngineOptions& options, const comm::AxisGroups& groups) {
     return train(options, groups, *kernels, count, learning_rate);
   };
   const auto local = local_groups();
@@ -222,9 +223,9 @@ TEST_CASE("layouts that change no bit change none with parameters rounded at ran
     } else {
       CHECK(distance(plain, serial) <= between_layouts);
     }
-    options.zero_level = 1;
-    options.recompute = layers::Recompute::full;
-    options.schedule = ScheduleKind::gpipe;
+    options.sharding.zero_level = 1;
+    options.memory.recompute = layers::Recompute::full;
+    options.schedule.kind = ScheduleKind::gpipe;
     CHECK(run(options, groups.views()) == plain);
   }
 }
@@ -234,7 +235,7 @@ TEST_CASE("momentum sgd rounds at random as well") {
   const auto groups = local_groups();
   auto options =
       options_for(Architecture::gpt2, layout::Mesh::of(1, 1, 1), ParameterRounding::stochastic);
-  options.rule.kind = optim::RuleKind::sgd;
+  options.sharding.rule.kind = optim::RuleKind::sgd;
   Trained trained(options, groups.views(), steps);
   const auto found = compared(trained.rounded_masters(steps), trained.parameters());
   CHECK(found.elements > 0);
@@ -246,7 +247,7 @@ TEST_CASE("fp32 parameters cannot be rounded at random") {
   auto options =
       options_for(Architecture::gpt2, layout::Mesh::of(1, 1, 1), ParameterRounding::stochastic);
   CHECK(engine::check(options).ok());
-  options.dtype = device::DType::f32;
+  options.numerics.dtype = device::DType::f32;
   const auto status = engine::check(options);
   REQUIRE_FALSE(status.ok());
   CHECK(status.failure().code == base::ExitCode::usage);

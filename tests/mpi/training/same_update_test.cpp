@@ -3,9 +3,9 @@
 // layout: whoever owns a matrix, and in however many parts its gradient comes to the owner.
 #include "trireme/base/json.hpp"
 #include "trireme/comm/bytes.hpp"
-#include "trireme/engine/parameter_parts.hpp"
+#include "trireme/engine/measure.hpp"
+#include "trireme/engine/state_parts.hpp"
 
-#include "engine/state.hpp"
 #include "mpi/training/training.hpp"
 #include "support/mpi/world.hpp"
 
@@ -30,34 +30,34 @@ constexpr int steps = 5;
 engine::EngineOptions options_for(optim::RuleKind rule, const layout::Mesh& mesh,
                                   int zero_level = 0) {
   engine::EngineOptions options;
-  options.zero_level = zero_level;
+  options.sharding.zero_level = zero_level;
   options.model = tiny(Architecture::llama);
-  options.mesh = mesh;
-  options.rank = base::Rank{mesh.world_size() == 1 ? 0 : mpi().world_rank().value()};
-  options.micro_batch = 1;
-  options.micro_batches = 24 / mesh.degree(layout::Axis::data);
-  options.sequence_length = 12;
-  options.rule.kind = rule;
-  options.rule.factors.root_every = 2;
+  options.sharding.mesh = mesh;
+  options.sharding.rank = base::Rank{mesh.world_size() == 1 ? 0 : mpi().world_rank().value()};
+  options.schedule.micro_batch = 1;
+  options.schedule.micro_batches = 24 / mesh.degree(layout::Axis::data);
+  options.schedule.sequence_length = 12;
+  options.sharding.rule.kind = rule;
+  options.sharding.rule.factors.root_every = 2;
   // Of one rule: heads apart, and a matrix that stays with AdamW.
   if (rule == optim::RuleKind::muon) {
-    options.matrices = {{"layers.1.attention.output.weight"}, true};
+    options.sharding.matrices = {{"layers.1.attention.output.weight"}, true};
   }
-  options.bucket_bytes = 64 << 10;
-  options.clip_norm = 1.0;
-  options.seed = 7;
+  options.sharding.bucket_bytes = 64 << 10;
+  options.numerics.clip_norm = 1.0;
+  options.numerics.seed = 7;
   return options;
 }
 
 /// An engine, with all that it stands on.
 struct Rank {
-  Rank(const engine::EngineOptions& options, OwnedGroups own, device::Kernels& kernels)
+  Rank(const engine::EngineOptions& options, comm::OwnedAxisGroups own, device::Kernels& kernels)
       : groups(std::move(own)),
         memory(engine::Memory::on(kernels.device(), engine::measure(options))),
         engine(options, groups.views(), kernels, memory) {
     engine.initialise();
   }
-  OwnedGroups groups;
+  comm::OwnedAxisGroups groups;
   engine::Memory memory;
   engine::Engine engine;
 };
@@ -150,7 +150,7 @@ void update_as_one_rank(optim::RuleKind rule, const layout::Mesh& mesh, device::
   Rank whole(options_for(rule, one), local_groups(), kernels);
   Rank sharded(options_for(rule, mesh, 1), mpi_groups(mesh), kernels);
   auto cut = options_for(rule, mesh, 1);
-  cut.assignment = ownership::Assignment::contiguous;
+  cut.sharding.assignment = ownership::Assignment::contiguous;
   Rank ragged(cut, mpi_groups(mesh), kernels);
   auto before = gathered(masters_of(layout.engine), world);
   CHECK(differences(before, gathered(masters_of(whole.engine), *alone)) == 0);
@@ -198,7 +198,7 @@ double distance(const Whole& a, const Whole& b) {
 /// Matrices long enough to be cut, and as many as no share is whole layers.
 engine::EngineOptions options_to_share(const layout::Mesh& mesh) {
   auto options = options_for(optim::RuleKind::muon, mesh, 1);
-  options.matrices = {};
+  options.sharding.matrices = {};
   options.model.hidden_size = 192;
   options.model.intermediate_size = 448;
   options.model.head_dim = 16;
@@ -206,16 +206,16 @@ engine::EngineOptions options_to_share(const layout::Mesh& mesh) {
   // So few matrices that some of a tensor-parallel group would be idle.
   if (mesh.degree(layout::Axis::tensor) > 1) layers_of_stage = 1;
   options.model.num_hidden_layers = layers_of_stage * mesh.degree(layout::Axis::pipeline);
-  options.bucket_bytes = 400 << 10;
+  options.sharding.bucket_bytes = 400 << 10;
   return options;
 }
 
 /// Matrices of this rank's stage that are shared.
 std::int64_t shared_matrices(const engine::EngineOptions& options) {
-  const auto stage = engine::stage_parameters(options);
+  const auto sharding = engine::sharding_of(options);
   std::int64_t count = 0;
-  for (int shard = 0; shard < stage.flat().shards; ++shard) {
-    const auto own = engine::ownership_of(options, stage, shard);
+  for (int shard = 0; shard < sharding.stage().flat().shards; ++shard) {
+    const auto own = sharding.updates_of(shard);
     count += std::count_if(own.segments.begin(), own.segments.end(),
                            [](const auto& segment) { return segment.sharing.has_value(); });
   }
@@ -225,10 +225,10 @@ std::int64_t shared_matrices(const engine::EngineOptions& options) {
 void update_shared(const layout::Mesh& mesh, device::Kernels& kernels, comm::ProcessGroup& world) {
   auto options = options_to_share(mesh);
   // At level 0 every rank has all reduced gradients, which both update from.
-  options.zero_level = 0;
+  options.sharding.zero_level = 0;
   Rank whole(options, mpi_groups(mesh), kernels);
-  options.zero_level = 1;
-  options.assignment = ownership::Assignment::shared;
+  options.sharding.zero_level = 1;
+  options.sharding.assignment = ownership::Assignment::shared;
   CHECK(shared_matrices(options) > 0);
   Rank shared(options, mpi_groups(mesh), kernels);
   CHECK(differences(gathered(masters_of(whole.engine), world),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tied table has two copies, on the first and the last pipeline stage, which must never part.
 #include "trireme/comm/bytes.hpp"
+#include "trireme/engine/measure.hpp"
 
 #include "mpi/training/training.hpp"
 #include "support/mpi/world.hpp"
@@ -83,17 +84,17 @@ class OwnOrder final : public comm::ProcessGroup {
 engine::EngineOptions options_for(const layout::Mesh& mesh, int zero_level) {
   engine::EngineOptions options;
   options.model = tiny(model::Architecture::gpt2);
-  options.mesh = mesh;
-  options.rank = mpi().world_rank();
-  options.micro_batch = 2;
-  options.micro_batches = 2;
-  options.sequence_length = 24;
-  options.sequence_parallel =
+  options.sharding.mesh = mesh;
+  options.sharding.rank = mpi().world_rank();
+  options.schedule.micro_batch = 2;
+  options.schedule.micro_batches = 2;
+  options.schedule.sequence_length = 24;
+  options.sharding.sequence_parallel =
       mesh.degree(Axis::tensor) > 1 ? model::SequenceParallel::on : model::SequenceParallel::off;
-  options.zero_level = zero_level;
-  options.bucket_bytes = 64 << 10;
-  options.clip_norm = 1.0;
-  options.seed = 7;
+  options.sharding.zero_level = zero_level;
+  options.sharding.bucket_bytes = 64 << 10;
+  options.numerics.clip_norm = 1.0;
+  options.numerics.seed = 7;
   return options;
 }
 
@@ -117,9 +118,10 @@ void damage(engine::Engine& engine) {
 void train_and_compare(const layout::Mesh& mesh, int zero_level) {
   const auto options = options_for(mesh, zero_level);
   const auto groups = mpi_groups(mesh);
-  OwnOrder data(*groups.data, mesh.coordinate(Axis::pipeline, options.rank));
+  OwnOrder data(groups.on(layout::Axis::data),
+                mesh.coordinate(Axis::pipeline, options.sharding.rank));
   auto views = groups.views();
-  views.data = &data;
+  views.set(layout::Axis::data, data);
   const auto kernels = device::make_reference_kernels();
   auto memory = engine::Memory::on(kernels->device(), engine::measure(options));
   engine::Engine engine(options, views, *kernels, memory);
@@ -131,8 +133,8 @@ void train_and_compare(const layout::Mesh& mesh, int zero_level) {
     engine.update({step + 1, 3e-3, reduced.gradient_norm});
   }
   CHECK_FALSE(engine.tied_copies_differ());
-  if (groups.embedding) {
-    const auto copies = comm::all_gather_bytes(*groups.embedding, table_of(engine));
+  if (views.ends() != nullptr) {
+    const auto copies = comm::all_gather_bytes(*views.ends(), table_of(engine));
     REQUIRE_FALSE(copies.front().empty());
     CHECK(copies.front() == copies.back());
   }

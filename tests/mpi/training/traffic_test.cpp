@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What engine::traffic_of says of a step is what the operations of a real step move.
+#include "trireme/engine/measure.hpp"
 #include "trireme/telemetry/spans.hpp"
 
 #include "mpi/training/training.hpp"
@@ -17,13 +18,13 @@ namespace {
 engine::EngineOptions options_for(const layout::Mesh& mesh, int zero_level) {
   engine::EngineOptions options;
   options.model = tiny(Architecture::gpt2);
-  options.mesh = mesh;
-  options.rank = mpi().world_rank();
-  options.micro_batch = 2;
-  options.micro_batches = 3;
-  options.sequence_length = 24;
-  options.zero_level = zero_level;
-  options.bucket_bytes = 4096;
+  options.sharding.mesh = mesh;
+  options.sharding.rank = mpi().world_rank();
+  options.schedule.micro_batch = 2;
+  options.schedule.micro_batches = 3;
+  options.schedule.sequence_length = 24;
+  options.sharding.zero_level = zero_level;
+  options.sharding.bucket_bytes = 4096;
   return options;
 }
 
@@ -40,7 +41,7 @@ std::size_t bytes_of(const telemetry::SpanRecorder& recorder, std::string_view g
 
 void check_step(const engine::EngineOptions& options) {
   const auto traffic = engine::traffic_of(options);
-  const auto groups = mpi_groups(options.mesh);
+  const auto groups = mpi_groups(options.sharding.mesh);
   const auto kernels = device::make_reference_kernels();
   auto memory = engine::Memory::host(engine::measure(options));
   engine::Engine engine(options, groups.views(), *kernels, memory);
@@ -56,15 +57,15 @@ void check_step(const engine::EngineOptions& options) {
   CHECK(traffic.tensor == tensor);
   CHECK(traffic.messages == messages);
   // Before its schedule a real step counts its tokens, in eight bytes of each rank.
-  const auto data_ranks = static_cast<std::size_t>(options.mesh.degree(Axis::data));
+  const auto data_ranks = static_cast<std::size_t>(options.sharding.mesh.degree(Axis::data));
   const auto count = data_ranks > 1 ? 8 * data_ranks : 0;
   CHECK(traffic.gradients + count == gradients);
-  CHECK((tensor > 0) == (options.mesh.degree(Axis::tensor) > 1));
-  CHECK((messages > 0) == (options.mesh.degree(Axis::pipeline) > 1));
-  CHECK((gradients > 0) == (options.mesh.degree(Axis::data) > 1));
+  CHECK((tensor > 0) == (options.sharding.mesh.degree(Axis::tensor) > 1));
+  CHECK((messages > 0) == (options.sharding.mesh.degree(Axis::pipeline) > 1));
+  CHECK((gradients > 0) == (options.sharding.mesh.degree(Axis::data) > 1));
   // The host sees how long reductions were under way: not at all where there are none.
   REQUIRE(reduced.busy_seconds.has_value());
-  CHECK((*reduced.busy_seconds > 0) == (options.mesh.degree(Axis::data) > 1));
+  CHECK((*reduced.busy_seconds > 0) == (options.sharding.mesh.degree(Axis::data) > 1));
   engine.update({1, 1e-3, reduced.gradient_norm});
 }
 

@@ -4,6 +4,7 @@
 #include "trireme/base/philox.hpp"
 #include "trireme/comm/bytes.hpp"
 #include "trireme/comm/staged.hpp"
+#include "trireme/engine/measure.hpp"
 #include "trireme/model/parameters.hpp"
 
 #include "support/model_on_mesh.hpp"
@@ -21,35 +22,25 @@ namespace trireme::testing {
 
 using layout::Axis;
 
-OwnedGroups mpi_groups(const layout::Mesh& mesh) {
-  auto& runtime = mpi();
-  const auto rank = runtime.world_rank();
-  const comm::GroupOptions options{comm::Backend::automatic, 60};
-  OwnedGroups groups;
-  groups.tensor = runtime.make_group("tp", mesh.group(Axis::tensor, rank), options);
-  groups.data = runtime.make_group("dp", mesh.group(Axis::data, rank), options);
-  const auto stages = mesh.group(Axis::pipeline, rank);
-  groups.pipeline = runtime.make_group("pp", stages, options);
-  const bool at_end = rank == stages.front() || rank == stages.back();
-  if (stages.size() > 1 && at_end) {
-    groups.embedding = runtime.make_group("embedding", {stages.front(), stages.back()}, options);
-  }
-  return groups;
+comm::OwnedAxisGroups mpi_groups(const layout::Mesh& mesh) {
+  return {mesh, mpi().world_rank(),
+          [](const comm::AxisGroup&, const char* name, std::vector<base::Rank> members) {
+            return mpi().make_group(name, std::move(members), {comm::Backend::automatic, 60});
+          }};
 }
 
-OwnedGroups local_groups() {
-  OwnedGroups groups;
-  groups.tensor = comm::make_local_group("tp", base::Rank{0});
-  groups.pipeline = comm::make_local_group("pp", base::Rank{0});
-  groups.data = comm::make_local_group("dp", base::Rank{0});
-  return groups;
+comm::OwnedAxisGroups local_groups() {
+  return {layout::Mesh::of(1, 1, 1), base::Rank{0},
+          [](const comm::AxisGroup&, const char* name, const std::vector<base::Rank>&) {
+            return comm::make_local_group(name, base::Rank{0});
+          }};
 }
 
-OwnedGroups staged(OwnedGroups groups, device::Device& device) {
+comm::OwnedAxisGroups staged(comm::OwnedAxisGroups groups, device::Device& device) {
   constexpr std::size_t piece_bytes = 3000;
   if (device.is_host()) return groups;
-  for (auto* group : {&groups.tensor, &groups.pipeline, &groups.data, &groups.embedding}) {
-    if (*group) *group = comm::make_staged_group(std::move(*group), device, piece_bytes);
+  for (auto& [axis, ends, group] : groups.all()) {
+    if (group) group = comm::make_staged_group(std::move(group), device, piece_bytes);
   }
   return groups;
 }
@@ -110,15 +101,15 @@ std::int32_t token(std::int64_t sequence, std::int64_t position, std::int64_t vo
 
 void fill(engine::Engine& engine, int step) {
   const auto& options = engine.options();
-  const int data = options.mesh.degree(Axis::data);
-  const int data_rank = options.mesh.coordinate(Axis::data, options.rank);
-  const auto per_rank = options.micro_batches * options.micro_batch;
-  const auto seq = options.sequence_length;
-  for (int index = 0; index < options.micro_batches; ++index) {
+  const int data = options.sharding.mesh.degree(Axis::data);
+  const int data_rank = options.sharding.mesh.coordinate(Axis::data, options.sharding.rank);
+  const auto per_rank = options.schedule.micro_batches * options.schedule.micro_batch;
+  const auto seq = options.schedule.sequence_length;
+  for (int index = 0; index < options.schedule.micro_batches; ++index) {
     auto& batch = engine.batch(index);
     batch.first_sequence =
-        step * per_rank * data + data_rank * per_rank + index * options.micro_batch;
-    for (std::int64_t row = 0; row < options.micro_batch * seq; ++row) {
+        step * per_rank * data + data_rank * per_rank + index * options.schedule.micro_batch;
+    for (std::int64_t row = 0; row < options.schedule.micro_batch * seq; ++row) {
       const auto sequence = batch.first_sequence + row / seq;
       batch.tokens.i32()[row] = token(sequence, row % seq, options.model.vocab_size);
       batch.targets.i32()[row] = token(sequence, row % seq + 1, options.model.vocab_size);
@@ -154,7 +145,7 @@ void tell_all(std::vector<T>& values) {
 
 }  // namespace
 
-TrainedRun run_training(const engine::EngineOptions& options, const engine::Groups& groups,
+TrainedRun run_training(const engine::EngineOptions& options, const comm::AxisGroups& groups,
                         device::Kernels& kernels, int steps, double learning_rate,
                         const BeforeUpdate& before_update) {
   const auto measured = engine::measure(options);
@@ -178,7 +169,7 @@ TrainedRun run_training(const engine::EngineOptions& options, const engine::Grou
   return {observed, engine.graph_use(), masters_of(engine)};
 }
 
-std::vector<Observed> train(const engine::EngineOptions& options, const engine::Groups& groups,
+std::vector<Observed> train(const engine::EngineOptions& options, const comm::AxisGroups& groups,
                             device::Kernels& kernels, int steps, double learning_rate) {
   return run_training(options, groups, kernels, steps, learning_rate).observed;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "trireme/comm/process_group.hpp"
+#include "trireme/comm/axis_groups.hpp"
 #include "trireme/device/kernels.hpp"
 #include "trireme/engine/engine.hpp"
 
@@ -13,21 +13,11 @@
 namespace trireme::testing {
 
 /// Process groups of one rank of a mesh: real ones, or local ones for a mesh of one.
-struct OwnedGroups {
-  std::unique_ptr<comm::ProcessGroup> tensor;
-  std::unique_ptr<comm::ProcessGroup> pipeline;
-  std::unique_ptr<comm::ProcessGroup> data;
-  std::unique_ptr<comm::ProcessGroup> embedding;
-
-  engine::Groups views() const {
-    return {tensor.get(), pipeline.get(), data.get(), embedding.get()};
-  }
-};
-OwnedGroups mpi_groups(const layout::Mesh& mesh);
-OwnedGroups local_groups();
+comm::OwnedAxisGroups mpi_groups(const layout::Mesh& mesh);
+comm::OwnedAxisGroups local_groups();
 /// The same groups for tensors of the device, in pieces so small that most collectives are cut; as
 /// they were for the host's own memory.
-OwnedGroups staged(OwnedGroups groups, device::Device& device);
+comm::OwnedAxisGroups staged(comm::OwnedAxisGroups groups, device::Device& device);
 
 /// Whose layouts are compared: the reference (on_host.cpp), the same behind a simulated GPU
 /// (simulated_gpu/on_simulated_gpu.cpp), or the first GPU, which all ranks share
@@ -86,11 +76,11 @@ struct TrainedRun {
 using BeforeUpdate = std::function<void(engine::Engine&, int step)>;
 
 /// Trains on made-up tokens; checks that the run took exactly the memory that was measured for it.
-TrainedRun run_training(const engine::EngineOptions& options, const engine::Groups& groups,
+TrainedRun run_training(const engine::EngineOptions& options, const comm::AxisGroups& groups,
                         device::Kernels& kernels, int steps, double learning_rate = 3e-3,
                         const BeforeUpdate& before_update = {});
 /// The same, where nothing else is looked at.
-std::vector<Observed> train(const engine::EngineOptions& options, const engine::Groups& groups,
+std::vector<Observed> train(const engine::EngineOptions& options, const comm::AxisGroups& groups,
                             device::Kernels& kernels, int steps, double learning_rate = 3e-3);
 
 /// What rank 0 alone observes, told to all ranks: the other ranks' cores are worth more to it.

@@ -3,6 +3,7 @@
 // fewer kernels and with the memory that the plan says.
 #include "trireme/base/format.hpp"
 #include "trireme/device/kernels.hpp"
+#include "trireme/engine/measure.hpp"
 
 #include "mpi/training/fp8_options.hpp"
 #include "support/mpi/world.hpp"
@@ -29,7 +30,7 @@ constexpr int products_of_a_layer = 4;
 engine::EngineOptions options_for(Architecture architecture, const layout::Mesh& mesh,
                                   WeightCopies copies) {
   auto options = options_in_fp8(architecture, mesh);
-  options.weight_copies = copies;
+  options.memory.weight_copies = copies;
   return options;
 }
 
@@ -105,11 +106,11 @@ TEST_CASE("copies of weights that are kept for a step change no bit") {
       const auto groups = mpi_groups(mesh);
       const auto run = [&](WeightCopies copies, int zero_level, layers::Recompute recompute) {
         auto options = options_for(architecture, mesh, copies);
-        options.zero_level = zero_level;
-        options.recompute = recompute;
+        options.sharding.zero_level = zero_level;
+        options.memory.recompute = recompute;
         if (mesh.degree(Axis::pipeline) > 1 && zero_level == 1) {
-          options.schedule = ScheduleKind::interleaved;
-          options.virtual_stages = 2;
+          options.schedule.kind = ScheduleKind::interleaved;
+          options.schedule.virtual_stages = 2;
         }
         return train(options, groups.views(), *kernels, steps, learning_rate);
       };
@@ -128,7 +129,7 @@ TEST_CASE("an evaluation and a step after it find copies of what the weights are
     const auto groups = mpi_groups(mesh);
     const auto run = [&](WeightCopies copies) {
       auto options = options_for(Architecture::llama, mesh, copies);
-      options.zero_level = 1;
+      options.sharding.zero_level = 1;
       auto memory = engine::Memory::host(engine::measure(options));
       engine::Engine engine(options, groups.views(), *kernels, memory);
       engine.initialise();
@@ -160,17 +161,18 @@ TEST_CASE("ranks that hold parts of a weight keep copies with one scale") {
   const auto groups = mpi_groups(mesh);
   const auto kernels = device::make_cpu_kernels(1);
   const auto options = options_for(Architecture::llama, mesh, WeightCopies::kept);
-  model::StageParameters stage(options.model,
-                               {mesh, options.rank, {{0, options.model.num_hidden_layers}}},
-                               std::int64_t{1} << 20);
+  model::StageParameters stage(
+      options.model, {mesh, options.sharding.rank, {{0, options.model.num_hidden_layers}}},
+      std::int64_t{1} << 20);
   auto arena = device::Arena::host(device::Purpose::parameters, std::size_t{1} << 22);
   const auto flat = arena.allocate(device::DType::bf16, {stage.flat().size});
   stage.bind(flat, {});
   // Beside 256 the other rank's 2^-11 is less than half of the least code.
-  const bool small = groups.tensor->rank() == 0;
+  const bool small = groups.on(layout::Axis::tensor).rank() == 0;
   kernels->issue(device::Fill{flat, small ? 0x1p-11F : 256.0F});
   const layers::KeptCopies copies(stage, arena);
-  layers::StageContext context{options.model, *kernels, *groups.tensor, arena, device::DType::bf16};
+  layers::StageContext context{options.model, *kernels, groups.on(layout::Axis::tensor), arena,
+                               device::DType::bf16};
   const auto used = arena.used_bytes();
   copies.renew(context);
   CHECK(arena.used_bytes() == used);
@@ -191,18 +193,18 @@ TEST_CASE("a weight whose copy is kept is quantised once a step") {
   const auto mesh = layout::Mesh::of(1, 1, 1);
   for (const auto recompute : {layers::Recompute::none, layers::Recompute::full}) {
     auto options = options_for(Architecture::llama, mesh, WeightCopies::for_each_use);
-    options.recompute = recompute;
+    options.memory.recompute = recompute;
     const int layers = static_cast<int>(options.model.num_hidden_layers);
     const int products = products_of_a_layer * layers;
     // Recomputation stops before a layer's last product.
     const int forwards = recompute == layers::Recompute::full ? 2 * products - layers : products;
     const auto each = count_quantised(options);
-    CHECK(each.training == 2 * forwards * options.micro_batches);
-    CHECK(each.evaluation == 2 * products * options.micro_batches);
-    options.weight_copies = WeightCopies::kept;
+    CHECK(each.training == 2 * forwards * options.schedule.micro_batches);
+    CHECK(each.evaluation == 2 * products * options.schedule.micro_batches);
+    options.memory.weight_copies = WeightCopies::kept;
     const auto kept = count_quantised(options);
-    CHECK(kept.training == forwards * options.micro_batches + products);
-    CHECK(kept.evaluation == products * options.micro_batches + products);
+    CHECK(kept.training == forwards * options.schedule.micro_batches + products);
+    CHECK(kept.evaluation == products * options.schedule.micro_batches + products);
   }
 }
 

@@ -4,7 +4,7 @@
 #include "trireme/layout/parallel_rules.hpp"
 
 #include "trireme/base/format.hpp"
-#include "trireme/engine/options.hpp"
+#include "trireme/engine/from_config.hpp"
 #include "trireme/huggingface/config.hpp"
 #include "trireme/launch/validation.hpp"
 #include "trireme/plan/memory_plan.hpp"
@@ -159,18 +159,18 @@ bool engine_checks(const Request& request, const model::ModelConfig& model) {
   if (data * request.tensor * request.pipeline != request.world) return false;
   engine::EngineOptions options;
   options.model = model;
-  options.mesh = layout::Mesh::of(request.pipeline, data, request.tensor);
-  options.schedule = base::value_or_throw(layout::schedule_kind(request.schedule));
-  options.virtual_stages = request.virtual_stages;
-  options.stage_layers = request.stage_layers;
-  options.micro_batch = request.micro_batch;
-  options.sequence_length = request.sequence_length;
-  options.sequence_parallel =
+  options.sharding.mesh = layout::Mesh::of(request.pipeline, data, request.tensor);
+  options.schedule.kind = base::value_or_throw(layout::schedule_kind(request.schedule));
+  options.schedule.virtual_stages = request.virtual_stages;
+  options.schedule.stage_layers = request.stage_layers;
+  options.schedule.micro_batch = request.micro_batch;
+  options.schedule.sequence_length = request.sequence_length;
+  options.sharding.sequence_parallel =
       request.sequence ? model::SequenceParallel::on : model::SequenceParallel::off;
   const int share = data * request.micro_batch;
-  options.micro_batches = request.global_batch / share;
+  options.schedule.micro_batches = request.global_batch / share;
   // The engine is told whole micro-batches, and nothing of degrees that were asked for.
-  const bool told = request.global_batch % share == 0 && options.micro_batches > 0 &&
+  const bool told = request.global_batch % share == 0 && options.schedule.micro_batches > 0 &&
                     (request.data == 0 || request.data == data);
   return told && engine::check(options).ok();
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "trireme/engine/measure.hpp"
+
 #include "trireme/engine/engine.hpp"
 
 #include "unit/model/published.hpp"
@@ -18,13 +20,13 @@ std::size_t bytes_of(const engine::MemoryUse& use, Purpose purpose) {
 engine::EngineOptions eight_billion(int zero_level) {
   engine::EngineOptions options;
   options.model = llama3_8b();
-  options.mesh = layout::Mesh::of(2, 8, 8);
-  options.stage_layers = {16, 16};
-  options.sequence_length = 8192;
-  options.micro_batches = 16;
-  options.dtype = device::DType::bf16;
-  options.sequence_parallel = model::SequenceParallel::on;
-  options.zero_level = zero_level;
+  options.sharding.mesh = layout::Mesh::of(2, 8, 8);
+  options.schedule.stage_layers = {16, 16};
+  options.schedule.sequence_length = 8192;
+  options.schedule.micro_batches = 16;
+  options.numerics.dtype = device::DType::bf16;
+  options.sharding.sequence_parallel = model::SequenceParallel::on;
+  options.sharding.zero_level = zero_level;
   return options;
 }
 
@@ -55,9 +57,9 @@ TEST_CASE("ZeRO level 1 divides optimizer state and nothing else") {
 TEST_CASE("computing layers again trades activations for time") {
   auto options = eight_billion(1);
   const auto kept = bytes_of(engine::measure(options), Purpose::activations);
-  options.recompute = layers::Recompute::selective;
+  options.memory.recompute = layers::Recompute::selective;
   const auto selective = bytes_of(engine::measure(options), Purpose::activations);
-  options.recompute = layers::Recompute::full;
+  options.memory.recompute = layers::Recompute::full;
   const auto full = bytes_of(engine::measure(options), Purpose::activations);
   CHECK(selective < kept);
   CHECK(full < selective / 5);
@@ -65,9 +67,9 @@ TEST_CASE("computing layers again trades activations for time") {
 
 TEST_CASE("rows of logits begin at even places, whatever the vocabulary") {
   auto options = eight_billion(1);
-  options.mesh = layout::Mesh::of(1, 1, 1);
-  options.stage_layers.clear();
-  options.sequence_parallel = model::SequenceParallel::off;
+  options.sharding.mesh = layout::Mesh::of(1, 1, 1);
+  options.schedule.stage_layers.clear();
+  options.sharding.sequence_parallel = model::SequenceParallel::off;
   options.model.hidden_size = options.model.intermediate_size = 128;
   options.model.num_attention_heads = options.model.num_key_value_heads = 1;
   options.model.vocab_size = 50257;
@@ -75,14 +77,14 @@ TEST_CASE("rows of logits begin at even places, whatever the vocabulary") {
   options.model.vocab_size = 50304;
   const auto even = bytes_of(engine::measure(options), Purpose::workspace);
   CHECK(even == odd);
-  options.loss_rows = 8192;
+  options.memory.loss_rows = 8192;
   CHECK(bytes_of(engine::measure(options), Purpose::workspace) ==
         even + std::size_t{8192 - 1024} * (50304 * 2 + 4 * 4));
 }
 
 TEST_CASE("rows that sequence parallelism cannot share evenly are refused") {
   auto options = eight_billion(1);
-  options.sequence_length = 8191;
+  options.schedule.sequence_length = 8191;
   const auto status = engine::check(options);
   REQUIRE_FALSE(status.ok());
   CHECK(status.failure().text.find("parallel.sequence") != std::string::npos);
@@ -90,38 +92,38 @@ TEST_CASE("rows that sequence parallelism cannot share evenly are refused") {
 
 TEST_CASE("parts of different lengths are taken where GPUs compute") {
   auto options = eight_billion(1);
-  options.rule.kind = optim::RuleKind::muon;
-  options.zero_level = 1;
-  options.assignment = ownership::Assignment::contiguous;
+  options.sharding.rule.kind = optim::RuleKind::muon;
+  options.sharding.zero_level = 1;
+  options.sharding.assignment = ownership::Assignment::contiguous;
   CHECK(engine::check(options).ok());
-  options.gpu_attention.emplace();
+  options.numerics.gpu_attention.emplace();
   CHECK(engine::check(options).ok());
 }
 
 TEST_CASE("shared matrices are refused where GPUs compute, and to rules that need one owner") {
   auto options = eight_billion(1);
-  REQUIRE(options.mesh.degree(layout::Axis::tensor) > 1);
-  options.rule.kind = optim::RuleKind::muon;
-  options.assignment = ownership::Assignment::shared;
+  REQUIRE(options.sharding.mesh.degree(layout::Axis::tensor) > 1);
+  options.sharding.rule.kind = optim::RuleKind::muon;
+  options.sharding.assignment = ownership::Assignment::shared;
   const auto refusal = [](const engine::EngineOptions& given) {
     const auto status = engine::check(given);
     return status.ok() ? std::string{} : status.failure().text;
   };
   for (const int level : {0, 1}) {
-    options.zero_level = level;
+    options.sharding.zero_level = level;
     CHECK(refusal(options).empty());
     auto soap = options;
-    soap.rule.kind = optim::RuleKind::soap;
+    soap.sharding.rule.kind = optim::RuleKind::soap;
     CHECK(refusal(soap).find("optimizer.name = soap") != std::string::npos);
     auto on_gpus = options;
-    on_gpus.gpu_attention.emplace();
+    on_gpus.numerics.gpu_attention.emplace();
     CHECK(refusal(on_gpus).find("numerics.backend = cuda") != std::string::npos);
   }
   // Data-parallel ranks alone share nothing at level 0.
-  options.mesh = layout::Mesh::of(2, 8, 1);
-  options.sequence_parallel = model::SequenceParallel::off;
-  options.zero_level = 0;
-  options.gpu_attention.emplace();
+  options.sharding.mesh = layout::Mesh::of(2, 8, 1);
+  options.sharding.sequence_parallel = model::SequenceParallel::off;
+  options.sharding.zero_level = 0;
+  options.numerics.gpu_attention.emplace();
   CHECK(refusal(options).empty());
 }
 
@@ -129,7 +131,7 @@ TEST_CASE("heads that no kernel of a GPU takes are refused where GPUs compute") 
   auto options = eight_billion(1);
   options.model.head_dim = 260;
   CHECK(engine::check(options).ok());
-  options.gpu_attention.emplace();
+  options.numerics.gpu_attention.emplace();
   const auto status = engine::check(options);
   REQUIRE_FALSE(status.ok());
   CHECK(status.failure().code == base::ExitCode::usage);

@@ -3,6 +3,7 @@
 // them too early finds no numbers.
 #include "trireme/device/kernels.hpp"
 #include "trireme/engine/engine.hpp"
+#include "trireme/engine/measure.hpp"
 
 #include "support/late_gathers.hpp"
 #include "unit/engine/stage_options.hpp"
@@ -49,10 +50,10 @@ engine::EngineOptions options_for(const layout::Mesh& mesh, int stage, int virtu
   auto options = testing::options_of_stage(mesh, stage, 8);
   options.model.architecture = model::Architecture::gpt2;
   options.model.tie_word_embeddings = true;
-  if (virtual_stages > 1) options.schedule = layout::ScheduleKind::interleaved;
-  options.virtual_stages = virtual_stages;
-  options.zero_level = 1;
-  options.seed = 3;
+  if (virtual_stages > 1) options.schedule.kind = layout::ScheduleKind::interleaved;
+  options.schedule.virtual_stages = virtual_stages;
+  options.sharding.zero_level = 1;
+  options.numerics.seed = 3;
   return options;
 }
 
@@ -62,32 +63,23 @@ enum class Gathers { at_once, late };
 class Pretended {
  public:
   Pretended(const engine::EngineOptions& options, Gathers gathers)
-      : tensor_(group("tp", options, Axis::tensor)),
-        pipeline_(group("pp", options, Axis::pipeline)),
-        data_(group("dp", options, Axis::data)),
-        late_(*data_, log),
+      : groups_(comm::make_dry_run_groups(options.sharding.mesh, options.sharding.rank,
+                                          comm::DryRunData::mirrored)),
+        late_(groups_.on(Axis::data), log),
         memory_(engine::Memory::host(engine::measure(options))) {
-    const auto stages = options.mesh.group(Axis::pipeline, options.rank);
-    const int stage = options.mesh.coordinate(Axis::pipeline, options.rank);
-    const int last = static_cast<int>(stages.size()) - 1;
-    if (last > 0 && (stage == 0 || stage == last)) {
-      embedding_ = comm::make_dry_run_group("embedding", {stages.front(), stages.back()},
-                                            stage == 0 ? 0 : 1, comm::DryRunData::mirrored);
-    }
     log.now = [this] { return kernels.issued; };
-    comm::ProcessGroup& data =
-        gathers == Gathers::late ? static_cast<comm::ProcessGroup&>(late_) : *data_;
-    engine.emplace(options, engine::Groups{tensor_.get(), pipeline_.get(), &data, embedding_.get()},
-                   kernels, memory_);
+    auto views = groups_.views();
+    if (gathers == Gathers::late) views.set(Axis::data, late_);
+    engine.emplace(options, views, kernels, memory_);
     engine->initialise();
     log.events.clear();
   }
 
   void schedule() {
     const auto& options = engine->options();
-    for (int index = 0; index < options.micro_batches; ++index) {
+    for (int index = 0; index < options.schedule.micro_batches; ++index) {
       auto& batch = engine->batch(index);
-      for (std::int64_t at = 0; at < options.sequence_length; ++at) {
+      for (std::int64_t at = 0; at < options.schedule.sequence_length; ++at) {
         batch.tokens.i32()[at] = static_cast<std::int32_t>((7 * at + index) % 97);
         batch.targets.i32()[at] = static_cast<std::int32_t>((7 * at + index + 7) % 97);
       }
@@ -106,18 +98,7 @@ class Pretended {
   std::vector<double> observed;
 
  private:
-  static std::unique_ptr<comm::ProcessGroup> group(const char* name,
-                                                   const engine::EngineOptions& options,
-                                                   Axis axis) {
-    return comm::make_dry_run_group(name, options.mesh.group(axis, options.rank),
-                                    options.mesh.coordinate(axis, options.rank),
-                                    comm::DryRunData::mirrored);
-  }
-
-  std::unique_ptr<comm::ProcessGroup> tensor_;
-  std::unique_ptr<comm::ProcessGroup> pipeline_;
-  std::unique_ptr<comm::ProcessGroup> data_;
-  std::unique_ptr<comm::ProcessGroup> embedding_;
+  comm::OwnedAxisGroups groups_;
   LateGathers late_;
   engine::Memory memory_;
   std::int64_t step_ = 0;

@@ -16,14 +16,14 @@ inline engine::EngineOptions options_of_stage(const layout::Mesh& mesh, int stag
   options.model.num_key_value_heads = 4;
   options.model.head_dim = 12;
   options.model.max_position_embeddings = 64;
-  options.mesh = mesh;
+  options.sharding.mesh = mesh;
   for (int rank = 0; rank < mesh.world_size(); ++rank) {
     const base::Rank number{rank};
-    if (mesh.coordinate(layout::Axis::pipeline, number) == stage) options.rank = number;
+    if (mesh.coordinate(layout::Axis::pipeline, number) == stage) options.sharding.rank = number;
   }
-  options.micro_batches = 4;
-  options.sequence_length = 8;
-  options.bucket_bytes = 16 << 10;
+  options.schedule.micro_batches = 4;
+  options.schedule.sequence_length = 8;
+  options.sharding.bucket_bytes = 16 << 10;
   return options;
 }
 

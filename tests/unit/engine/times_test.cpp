@@ -4,6 +4,7 @@
 #include "trireme/device/kernels.hpp"
 #include "trireme/device/passing_device.hpp"
 #include "trireme/engine/engine.hpp"
+#include "trireme/engine/measure.hpp"
 
 #include "unit/engine/stage_options.hpp"
 
@@ -89,8 +90,8 @@ class LateGroup final : public comm::ProcessGroup {
  public:
   LateGroup(const char* name, const engine::EngineOptions& options, Axis axis, double& now,
             double seconds)
-      : ProcessGroup(name, options.mesh.group(axis, options.rank),
-                     options.mesh.coordinate(axis, options.rank)),
+      : ProcessGroup(name, options.sharding.mesh.group(axis, options.sharding.rank),
+                     options.sharding.mesh.coordinate(axis, options.sharding.rank)),
         now_(now),
         seconds_(seconds),
         inner_(comm::make_dry_run_group(name, ranks(), rank(), comm::DryRunData::mirrored)) {}
@@ -166,15 +167,19 @@ Told step_of(const engine::EngineOptions& options, double message_seconds,
              double reduction_seconds) {
   double now = 0;
   CountedKernels kernels(now);
-  const auto tensor = comm::make_local_group("tp", options.rank);
+  const auto tensor = comm::make_local_group("tp", options.sharding.rank);
   LateGroup pipeline("pp", options, Axis::pipeline, now, message_seconds);
   LateGroup data("dp", options, Axis::data, now, reduction_seconds);
   auto memory = engine::Memory::host(engine::measure(options));
-  engine::Engine engine(options, {tensor.get(), &pipeline, &data, nullptr}, kernels, memory);
+  comm::AxisGroups groups;
+  groups.set(Axis::tensor, *tensor);
+  groups.set(Axis::pipeline, pipeline);
+  groups.set(Axis::data, data);
+  engine::Engine engine(options, groups, kernels, memory);
   engine.initialise();
-  for (int index = 0; index < options.micro_batches; ++index) {
+  for (int index = 0; index < options.schedule.micro_batches; ++index) {
     auto& batch = engine.batch(index);
-    for (std::int64_t at = 0; at < options.sequence_length; ++at) {
+    for (std::int64_t at = 0; at < options.schedule.sequence_length; ++at) {
       batch.tokens.i32()[at] = static_cast<std::int32_t>(at);
       batch.targets.i32()[at] = static_cast<std::int32_t>(at + 1);
     }
@@ -204,7 +209,7 @@ TEST_CASE("a stage that stands still for late messages tells as much of a bubble
       const auto told = step_of(options, 100, 0);
       // Inputs from the stage before, gradients from the one after.
       const int neighbours = (stage > 0 ? 1 : 0) + (stage + 1 < stages ? 1 : 0);
-      CHECK(told.receives == options.micro_batches * neighbours);
+      CHECK(told.receives == options.schedule.micro_batches * neighbours);
       CHECK(told.bubble == 100 * told.receives);
       CHECK(told.exposed == 0);
       CHECK(step_of(options, 0, 0).bubble == 0);
@@ -216,7 +221,7 @@ TEST_CASE("late reductions of gradients are exposed, and so is their start") {
   for (const int zero_level : {0, 1}) {
     CAPTURE(zero_level);
     auto options = llama_options(layout::Mesh::of(1, 2, 1), 0);
-    options.zero_level = zero_level;
+    options.sharding.zero_level = zero_level;
     const auto told = step_of(options, 0, 1000);
     CHECK(told.reductions > 2);
     CHECK(told.exposed == told.reductions * (start_seconds + 1000));
@@ -232,7 +237,7 @@ TEST_CASE("waits for messages, for reductions and for gathers of parameters are 
   CHECK(told.exposed == told.reductions * (start_seconds + 1000));
   CHECK(told.gathers == 0);
   CHECK(told.parameters == -1);
-  options.zero_level = 1;
+  options.sharding.zero_level = 1;
   told = step_of(options, 100, 1000);
   CHECK(told.bubble == 100 * told.receives);
   CHECK(told.exposed == told.reductions * (start_seconds + 1000));

@@ -1,25 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/layout/schedule.hpp"
 
+#include "unit/layout/schedules.hpp"
+
 #include <catch2/catch.hpp>
 
 #include <map>
 #include <set>
 
 using namespace trireme::layout;
+using namespace trireme::tests;
 using Catch::Matchers::Contains;
 
 namespace {
-
-constexpr ScheduleKind gpipe = ScheduleKind::gpipe;
-constexpr ScheduleKind one_f = ScheduleKind::one_forward_one_backward;
-constexpr ScheduleKind interleaved = ScheduleKind::interleaved;
-
-Schedule made(ScheduleKind kind, int stages, int micro_batches, int virtual_stages = 1) {
-  auto schedule = make_schedule(kind, stages, micro_batches, virtual_stages);
-  REQUIRE(schedule.ok());
-  return *schedule;
-}
 
 /// "F0 F1 B0 …"; chunks after the first as "F0'", "F0''".
 std::string line(const std::vector<Action>& actions) {

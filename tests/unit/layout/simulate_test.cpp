@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/layout/simulate.hpp"
 
+#include "unit/layout/schedules.hpp"
+
 #include <catch2/catch.hpp>
 
 #include <utility>
 
 using namespace trireme::layout;
+using namespace trireme::tests;
 using Catch::Matchers::Contains;
 
 namespace {
-
-constexpr ScheduleKind gpipe = ScheduleKind::gpipe;
-constexpr ScheduleKind one_f = ScheduleKind::one_forward_one_backward;
-constexpr ScheduleKind interleaved = ScheduleKind::interleaved;
-
-Schedule made(ScheduleKind kind, int stages, int micro_batches, int virtual_stages = 1) {
-  auto schedule = make_schedule(kind, stages, micro_batches, virtual_stages);
-  REQUIRE(schedule.ok());
-  return *schedule;
-}
 
 Simulation simulated(const Schedule& schedule, const Costs& costs = {}) {
   auto simulation = simulate(schedule, costs);

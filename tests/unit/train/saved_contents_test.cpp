@@ -30,8 +30,8 @@ engine::EngineOptions options_of(const model::ModelConfig& model, const layout::
                                  int zero_level) {
   engine::EngineOptions options;
   options.model = model;
-  options.mesh = mesh;
-  options.zero_level = zero_level;
+  options.sharding.mesh = mesh;
+  options.sharding.zero_level = zero_level;
   return options;
 }
 
@@ -69,8 +69,8 @@ TEST_CASE("contents are the same for every rank and every ZeRO level, not for ev
   auto options = options_of(model, mesh, 0);
   const auto hash = train::saved_contents(options).hash();
   for (int rank = 0; rank < mesh.world_size(); ++rank) {
-    options.rank = base::Rank(rank);
-    options.zero_level = rank % 2;
+    options.sharding.rank = base::Rank(rank);
+    options.sharding.zero_level = rank % 2;
     CHECK(train::saved_contents(options).hash() == hash);
   }
   CHECK(train::saved_contents(options_of(model, layout::Mesh::of(3, 4, 2), 0)).hash() != hash);

@@ -29,9 +29,11 @@ void run_late(const config::Config& config) {
   options.timeout_seconds = 60;
   options.binding = runtime::BindingRule::none;
   runtime::Session session{std::make_unique<CpuKernels>(), runtime::join(mpi(), options, {})};
-  const auto inner = std::exchange(session.cluster.dp, nullptr);
+  const auto inner = session.cluster.groups.take(layout::Axis::data);
   GatherLog log;
-  session.cluster.dp = std::make_unique<LateGathers>(*inner, log);
+  for (auto& [axis, ends, group] : session.cluster.groups.all()) {
+    if (axis == layout::Axis::data) group = std::make_unique<LateGathers>(*inner, log);
+  }
   {
     train::Trainer trainer(config, session, {});
     CHECK(trainer.run() == base::ExitCode::done);

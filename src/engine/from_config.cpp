@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trireme/engine/options.hpp"
+#include "trireme/engine/from_config.hpp"
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/config/arrangement.hpp"
-
-#include "assignment.hpp"
+#include "trireme/sharding/assignment.hpp"
 
 namespace trireme::engine {
 
@@ -35,7 +34,8 @@ base::Status check(const config::Config& config, const layout::ParallelArrangeme
 
 /// Copies of weights, which are worth their memory where a step reads weights more than once.
 layers::WeightCopies weight_copies_of(const EngineOptions& options) {
-  const bool once = options.micro_batches == 1 && options.recompute != layers::Recompute::full;
+  const bool once =
+      options.schedule.micro_batches == 1 && options.memory.recompute != layers::Recompute::full;
   return once ? layers::WeightCopies::for_each_use : layers::WeightCopies::kept;
 }
 
@@ -67,9 +67,9 @@ base::Status check_attention(const config::Options& keys, const model::ModelConf
   if (!choice) return {};
   EngineOptions options;
   options.model = model;
-  options.dtype = compute_type(keys.numerics);
-  options.micro_batch = keys.train.micro_batch;
-  options.sequence_length = keys.train.sequence_length;
+  options.numerics.dtype = compute_type(keys.numerics);
+  options.schedule.micro_batch = keys.train.micro_batch;
+  options.schedule.sequence_length = keys.train.sequence_length;
   return device::check_attention(attention_of(options), *choice);
 }
 
@@ -89,40 +89,48 @@ base::Result<EngineOptions> options_from(const config::Config& config,
   const auto replica_batch = train.micro_batch * mesh.degree(Axis::data);
   EngineOptions options;
   options.model = model;
-  options.mesh = mesh;
-  options.rank = rank;
-  options.schedule = parallel.schedule;
-  options.virtual_stages = parallel.virtual_stages;
+  options.sharding.mesh = mesh;
+  options.sharding.rank = rank;
+  options.schedule.kind = parallel.schedule;
+  options.schedule.virtual_stages = parallel.virtual_stages;
   for (const auto layers : parallel.stage_layers) {
-    options.stage_layers.push_back(static_cast<int>(layers));
+    options.schedule.stage_layers.push_back(static_cast<int>(layers));
   }
-  options.micro_batch = train.micro_batch;
-  options.micro_batches =
+  options.schedule.micro_batch = train.micro_batch;
+  options.schedule.micro_batches =
       static_cast<int>(train.global_batch.value_or(replica_batch) / replica_batch);
-  options.sequence_length = train.sequence_length;
-  options.dtype = compute_type(numerics);
-  options.linear_forward = numerics.precision == config::Precision::fp8
-                               ? layers::LinearForward::e4m3
-                               : layers::LinearForward::plain;
-  options.sequence_parallel = parallel.sequence && mesh.degree(Axis::tensor) > 1
-                                  ? model::SequenceParallel::on
-                                  : model::SequenceParallel::off;
-  options.recompute = train.activation_checkpointing;
-  options.weight_copies = weight_copies_of(options);
-  options.loss_rows = loss_rows_of(numerics);
-  options.zero_level = parallel.zero_level;
-  options.bucket_bytes = parallel.bucket_bytes;
-  options.rule = optim::rule_from(keys);
-  options.matrices = {keys.optimizer.adamw_matrices, keys.optimizer.per_head};
-  options.clip_norm = keys.optimizer.clip_norm;
-  options.seed = static_cast<std::uint64_t>(train.seed);
-  options.gpu_attention = gpu_attention(numerics);
+  options.schedule.sequence_length = train.sequence_length;
+  options.numerics.dtype = compute_type(numerics);
+  options.numerics.linear_forward = numerics.precision == config::Precision::fp8
+                                        ? layers::LinearForward::e4m3
+                                        : layers::LinearForward::plain;
+  options.sharding.sequence_parallel = parallel.sequence && mesh.degree(Axis::tensor) > 1
+                                           ? model::SequenceParallel::on
+                                           : model::SequenceParallel::off;
+  options.memory.recompute = train.activation_checkpointing;
+  options.memory.weight_copies = weight_copies_of(options);
+  options.memory.loss_rows = loss_rows_of(numerics);
+  options.sharding.zero_level = parallel.zero_level;
+  options.sharding.bucket_bytes = parallel.bucket_bytes;
+  options.sharding.rule = optim::rule_from(keys);
+  options.sharding.matrices = {keys.optimizer.adamw_matrices, keys.optimizer.per_head};
+  options.numerics.clip_norm = keys.optimizer.clip_norm;
+  options.numerics.seed = static_cast<std::uint64_t>(train.seed);
+  options.numerics.gpu_attention = gpu_attention(numerics);
   if (keys.optimizer.assignment) {
-    options.assignment = *keys.optimizer.assignment;
+    options.sharding.assignment = *keys.optimizer.assignment;
   } else {
-    choose_assignment(options);
+    const auto sequences =
+        options.schedule.micro_batch * options.schedule.micro_batches * mesh.degree(Axis::data);
+    sharding::choose_assignment(
+        options.sharding, model, options.numerics.dtype,
+        {.parameters = static_cast<double>(model::parameter_count(model)),
+         .tokens = static_cast<double>(sequences * options.schedule.sequence_length),
+         .parameter_bytes = static_cast<int>(device::size_of(options.numerics.dtype)),
+         .micro_batches = static_cast<double>(options.schedule.micro_batches)},
+        options.numerics.gpu_attention.has_value());
   }
-  options.cuda_graphs = numerics.cuda_graphs ? CudaGraphs::yes : CudaGraphs::no;
+  options.memory.cuda_graphs = numerics.cuda_graphs ? CudaGraphs::yes : CudaGraphs::no;
   if (auto status = check(options); !status.ok()) return status.failure();
   return options;
 }

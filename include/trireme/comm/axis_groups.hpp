@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/comm/process_group.hpp"
+#include "trireme/layout/mesh.hpp"
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace trireme::comm {
+
+/// Process groups that a rank is in, by the axis on which their members differ. Views.
+class AxisGroups {
+ public:
+  /// Ranks that differ from this one on the axis only, in its order.
+  ProcessGroup& on(layout::Axis axis) const;
+  /// First and last stage of this rank's pipeline, which share tied embeddings; null on the stages
+  /// between, and where there is one stage.
+  ProcessGroup* ends() const { return ends_; }
+
+  /// Puts a group in the place of another; it outlives this.
+  void set(layout::Axis axis, ProcessGroup& group);
+  void set_ends(ProcessGroup* group) { ends_ = group; }
+
+ private:
+  std::array<ProcessGroup*, layout::axis_count> groups_{};
+  ProcessGroup* ends_ = nullptr;
+};
+
+/// A process group of a rank, and what it is for.
+struct AxisGroup {
+  layout::Axis axis{};
+  /// The first and the last rank of the axis alone.
+  bool ends = false;
+  std::unique_ptr<ProcessGroup> group;
+};
+
+/// Owner of a rank's process groups, in the order in which they were made: the same on all ranks
+/// but for ends, which some ranks lack (`group` is null there).
+class OwnedAxisGroups {
+ public:
+  /// Makes the group of these members, for a rank that is one of them.
+  using Make = std::function<std::unique_ptr<ProcessGroup>(const AxisGroup& of, const char* name,
+                                                           std::vector<base::Rank> members)>;
+  OwnedAxisGroups() = default;
+  /// Makes one on each axis of the mesh, innermost first, and the two ends of the pipeline.
+  OwnedAxisGroups(const layout::Mesh& mesh, base::Rank rank, const Make& make);
+
+  AxisGroups views() const;
+  ProcessGroup& on(layout::Axis axis) const { return views().on(axis); }
+  /// For replacing groups by others over the same ranks.
+  std::vector<AxisGroup>& all() { return all_; }
+  /// Gives a group away.
+  std::unique_ptr<ProcessGroup> take(layout::Axis axis);
+
+ private:
+  std::vector<AxisGroup> all_;
+};
+
+/// Groups of one process that stands in for a rank of the mesh (make_dry_run_group). `moved`: what
+/// a group's bytes are added to, or null.
+OwnedAxisGroups make_dry_run_groups(
+    const layout::Mesh& mesh, base::Rank rank, DryRunData data,
+    const std::function<std::size_t*(const AxisGroup&)>& moved = {});
+
+}  // namespace trireme::comm

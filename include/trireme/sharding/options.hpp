@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/layout/mesh.hpp"
+#include "trireme/model/stage_parameters.hpp"
+#include "trireme/optim/optimizer.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+namespace trireme::sharding {
+
+/// Settings that decide which rank holds, sums, updates and saves which elements.
+struct Options {
+  layout::Mesh mesh = layout::Mesh::of(1, 1, 1);
+  base::Rank rank{0};
+  model::SequenceParallel sequence_parallel = model::SequenceParallel::off;
+  /// 0: every data-parallel rank has all optimizer state; 1: each has its shard.
+  int zero_level = 0;
+  std::int64_t bucket_bytes = std::int64_t{25} << 20;
+  optim::Rule rule;
+  /// Which matrices a rule updates whole, where it updates any.
+  model::MatrixSelection matrices;
+  /// Of these matrices. Without effect where data-parallel ranks divide no updates.
+  ownership::Assignment assignment = ownership::Assignment::padded;
+  /// Why it is this one; empty where the configuration says which.
+  std::string assignment_reason;
+
+  /// Whether data-parallel ranks divide updates, and the state that these need, among them.
+  bool divides_updates() const { return zero_level > 0; }
+  /// Smallest bucket of gradients, f32.
+  std::int64_t bucket_elements() const { return std::max<std::int64_t>(1, bucket_bytes / 4); }
+};
+
+}  // namespace trireme::sharding
