@@ -19,7 +19,7 @@ namespace trireme::huggingface {
 namespace {
 
 using base::Json;
-using model::Architecture;
+using model::ConfigFields;
 using model::ModelConfig;
 using model::RopeScalingKind;
 
@@ -71,7 +71,7 @@ void check_layer_types(FieldReader& reader, const ModelConfig& model) {
                    model.num_hidden_layers));
 }
 
-void read_rotary(FieldReader& reader, ModelConfig& model, std::vector<std::string>& warnings) {
+void read_llama(FieldReader& reader, ModelConfig& model, std::vector<std::string>& warnings) {
   model.hidden_size = reader.size("hidden_size");
   model.intermediate_size = reader.size("intermediate_size");
   model.num_hidden_layers = reader.count("num_hidden_layers");
@@ -101,37 +101,28 @@ void read_rotary(FieldReader& reader, ModelConfig& model, std::vector<std::strin
   read_rope(reader, model, warnings);
 }
 
-/// Class of the family that the weights are read as.
-const char* class_of(Architecture architecture) {
-  switch (architecture) {
-    case Architecture::gpt2:
-      return "GPT2LMHeadModel";
-    case Architecture::llama:
-      return "LlamaForCausalLM";
-    case Architecture::qwen3:
-      return "Qwen3ForCausalLM";
-  }
-  return "";
+/// True for a class of any family without the head of its model of language.
+bool is_base_class(const Json& name) {
+  const auto families = model::families();
+  return std::any_of(families.begin(), families.end(), [&](const model::Family* family) {
+    const auto bases = family->stored.base_classes;
+    return std::find(bases.begin(), bases.end(), name) != bases.end();
+  });
 }
 
 /// Folders of classes with other heads are read for their model of language, as transformers does.
-void check_class(const FieldReader& reader, Architecture family,
+void check_class(const FieldReader& reader, std::string_view model_class,
                  std::vector<std::string>& warnings) {
   if (!reader.has("architectures")) return;
   const auto& classes = reader.json()["architectures"];
-  constexpr std::string_view bases[] = {"GPT2Model", "LlamaModel", "Qwen3Model",
-                                        "GPT2DoubleHeadsModel"};
   for (const auto& each : classes) {
-    if (each == class_of(family)) return;
-    for (const auto base : bases) {
-      if (each == base) return;
-    }
+    if (each == model_class || is_base_class(each)) return;
   }
   if (classes.empty()) return;
   warnings.push_back(
       base::format("{}: architectures = {} is read as {}, and what else the class has "
                    "is not",
-                   reader.where(), base::json_text(classes), class_of(family)));
+                   reader.where(), base::json_text(classes), model_class));
 }
 
 /// Floats as people wrote them: 1e-05, not 9.999999747378752e-06.
@@ -147,20 +138,24 @@ base::Result<ModelConfig> parse_config(const Json& json, std::string_view where,
   const auto type = json.value("model_type", Json());
   const auto family = model::architecture(type.is_string() ? type.get<std::string>() : "");
   if (!family) {
-    return base::usage_failure(
-        base::format("{}: model_type = '{}' is not built in; use gpt2, llama or qwen3", where,
-                     type.is_string() ? type.get<std::string>() : base::json_text(type)));
+    return base::usage_failure(base::format(
+        "{}: model_type = '{}' is not built in; use {}", where,
+        type.is_string() ? type.get<std::string>() : base::json_text(type), model::family_names()));
   }
   FieldReader reader(json, FieldPlace::config, *family, std::string(where));
   std::vector<std::string> warnings;
   reader.check(warnings);
-  check_class(reader, *family, warnings);
   ModelConfig model;
   model.architecture = *family;
-  if (model.architecture == Architecture::gpt2) {
-    read_gpt2(reader, model);
-  } else {
-    read_rotary(reader, model, warnings);
+  const auto& form = model.family().stored;
+  check_class(reader, form.model_class, warnings);
+  switch (form.config) {
+    case ConfigFields::gpt2:
+      read_gpt2(reader, model);
+      break;
+    case ConfigFields::llama:
+      read_llama(reader, model, warnings);
+      break;
   }
   model.initializer_range = static_cast<float>(reader.real("initializer_range"));
   if (!reader.status().ok()) return reader.status().failure();
@@ -173,15 +168,15 @@ base::Result<ModelConfig> parse_config(const Json& json, std::string_view where,
 
 Json config_json(const ModelConfig& config) {
   Json json;
-  const bool gpt2 = config.architecture == Architecture::gpt2;
-  json["architectures"] = {class_of(config.architecture)};
+  const auto& form = config.family().stored;
+  json["architectures"] = {form.model_class};
   json["model_type"] = model::name(config.architecture);
   json["vocab_size"] = config.vocab_size;
   json["initializer_range"] = decimal(config.initializer_range);
   json["tie_word_embeddings"] = config.tie_word_embeddings;
   json["torch_dtype"] = "float32";
   json["dtype"] = "float32";
-  if (gpt2) {
+  if (form.config == ConfigFields::gpt2) {
     json["n_embd"] = config.hidden_size;
     json["n_layer"] = config.num_hidden_layers;
     json["n_head"] = config.num_attention_heads;
@@ -205,8 +200,7 @@ Json config_json(const ModelConfig& config) {
   json["rms_norm_eps"] = decimal(config.norm_eps);
   json["hidden_act"] = "silu";
   json["attention_bias"] = false;
-  if (config.architecture == Architecture::llama) json["mlp_bias"] = false;
-  if (config.architecture == Architecture::qwen3) json["use_sliding_window"] = false;
+  json[std::string(form.switched_off)] = false;
   // transformers 4 reads the first two, transformers 5 the third; each ignores the other.
   json["rope_theta"] = config.rope_theta;
   const auto rope = rope_json(config);

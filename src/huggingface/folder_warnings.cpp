@@ -21,7 +21,7 @@ std::vector<std::string> of_table(const Json& json, FieldPlace place, const fs::
   std::vector<std::string> warnings;
   // The rows of these files are of all families alike.
   base::success_or_throw(
-      check_fields(json, place, model::Architecture::llama, path.string(), warnings));
+      check_fields(json, place, model::families().front()->architecture, path.string(), warnings));
   return warnings;
 }
 

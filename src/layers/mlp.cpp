@@ -11,7 +11,7 @@ namespace trireme::layers {
 using device::Tensor;
 
 MlpBlock::MlpBlock(const StageContext& context, const model::StageParameters& stage, int layer)
-    : context_(context), gated_(context.config.has_gated_mlp()) {
+    : context_(context), gated_(context.config.family().gated_mlp) {
   const auto prefix = base::format("layers.{}.mlp.", layer);
   wide_ = factor(context, stage, prefix + (gated_ ? "gate_up" : "up"));
   down_ = factor(context, stage, prefix + "down");

@@ -49,7 +49,7 @@ class Norm {
 
  private:
   device::NormKind kind() const {
-    return context_.config.architecture == model::Architecture::gpt2 ? device::NormKind::layer
+    return context_.config.family().norm == model::NormKind::layer ? device::NormKind::layer
                                                                      : device::NormKind::rms;
   }
 

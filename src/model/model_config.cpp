@@ -20,9 +20,10 @@ base::Failure mistake(std::string text) {
 /// Fills what no source named with what the family's papers say.
 base::Result<ModelConfig> with_defaults(ModelConfig model, const config::Config& config,
                                         std::int64_t vocabulary) {
-  const bool gpt2 = model.architecture == Architecture::gpt2;
   if (model.vocab_size == 0) model.vocab_size = vocabulary;
-  if (model.intermediate_size == 0 && gpt2) model.intermediate_size = 4 * model.hidden_size;
+  if (model.intermediate_size == 0) {
+    model.intermediate_size = model.family().mlp_ratio * model.hidden_size;
+  }
   if (model.num_key_value_heads == 0) model.num_key_value_heads = model.num_attention_heads;
   if (model.head_dim == 0 && model.num_attention_heads > 0) {
     if (model.hidden_size % model.num_attention_heads != 0) {
@@ -57,7 +58,7 @@ void override_numbers(ModelConfig& model, const config::ModelOptions& keys) {
   };
   model.rope_theta = keys.rope_theta.value_or(model.rope_theta);
   set(model.norm_eps,
-      model.architecture == Architecture::gpt2 ? keys.layer_norm_eps : keys.rms_norm_eps);
+      model.family().norm == NormKind::layer ? keys.layer_norm_eps : keys.rms_norm_eps);
   set(model.dropout, keys.dropout);
   set(model.initializer_range, keys.initializer_range);
   model.tie_word_embeddings = keys.tie_word_embeddings.value_or(model.tie_word_embeddings);
@@ -73,24 +74,12 @@ void override_numbers(ModelConfig& model, const config::ModelOptions& keys) {
 
 }  // namespace
 
-const char* name(Architecture architecture) {
-  switch (architecture) {
-    case Architecture::gpt2:
-      return "gpt2";
-    case Architecture::llama:
-      return "llama";
-    case Architecture::qwen3:
-      return "qwen3";
-  }
-  return "?";
-}
-
 base::Result<Architecture> architecture(std::string_view wanted) {
-  for (const auto candidate : {Architecture::gpt2, Architecture::llama, Architecture::qwen3}) {
-    if (wanted == name(candidate)) return candidate;
+  for (const auto* each : families()) {
+    if (wanted == each->name) return each->architecture;
   }
   return mistake(
-      base::format("model.architecture = {} is not built in; use gpt2, llama or qwen3", wanted));
+      base::format("model.architecture = {} is not built in; use {}", wanted, family_names()));
 }
 
 base::Result<ModelConfig> from_config(const config::Config& config,
@@ -106,13 +95,14 @@ base::Result<ModelConfig> from_config(const config::Config& config,
                        "the two keys",
                        config.cited("model.architecture"), keys.from, name(model.architecture)));
     }
-    if (!from) model.tie_word_embeddings = *given == Architecture::gpt2;
+    if (!from) model.tie_word_embeddings = family(*given).ties_embeddings;
     model.architecture = *given;
   } else if (!from) {
-    return mistake(
-        "model.architecture is not given (there is nothing to train); set it to gpt2, llama or "
-        "qwen3, set model.from to a folder with a Hugging Face config.json, or name a run that has "
-        "a model with run.directory or checkpoint.load");
+    return mistake(base::format(
+        "model.architecture is not given (there is nothing to train); set it to {}, set model.from "
+        "to a folder with a Hugging Face config.json, or name a run that has a model with "
+        "run.directory or checkpoint.load",
+        family_names()));
   }
   override_sizes(model, keys);
   override_numbers(model, keys);
@@ -160,13 +150,13 @@ base::Status check_shapes(const ModelConfig& config, std::string_view prefix) {
         base::format("{}head_dim = {} is odd (rotary embedding turns pairs); use an even width",
                      prefix, config.head_dim));
   }
-  if (config.architecture == Architecture::gpt2 &&
+  if (!config.family().free_heads &&
       (config.num_key_value_heads != config.num_attention_heads ||
        config.head_dim * config.num_attention_heads != config.hidden_size)) {
     return mistake(base::format(
-        "gpt2 has as many key heads as query heads, and heads that fill hidden_size; leave "
+        "{1} has as many key heads as query heads, and heads that fill hidden_size; leave "
         "{0}num_key_value_heads and {0}head_dim out, or use llama",
-        prefix));
+        prefix, name(config.architecture)));
   }
   return {};
 }

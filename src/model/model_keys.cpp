@@ -80,8 +80,8 @@ config::Config with_model(const config::Config& config, const ModelConfig& model
   to.set("model.num_key_value_heads", model.num_key_value_heads);
   to.set("model.head_dim", model.head_dim);
   to.set("model.max_position_embeddings", model.max_position_embeddings);
-  const bool gpt2 = model.architecture == Architecture::gpt2;
-  to.set(gpt2 ? "model.layer_norm_eps" : "model.rms_norm_eps", number_text(model.norm_eps));
+  const bool layer_norm = model.family().norm == NormKind::layer;
+  to.set(layer_norm ? "model.layer_norm_eps" : "model.rms_norm_eps", number_text(model.norm_eps));
   to.set("model.tie_word_embeddings", model.tie_word_embeddings ? "true" : "false");
   to.set("model.dropout", number_text(model.dropout));
   to.set("model.initializer_range", number_text(model.initializer_range));

@@ -39,7 +39,7 @@ class ListBuilder {
   void norm(const std::string& name, Place place) {
     vector(name + ".weight", place, config_.hidden_size, Initialisation::ones).gradient =
         TensorGradient::partial_in_sequence;
-    if (config_.architecture == Architecture::gpt2) {
+    if (config_.family().norm == NormKind::layer) {
       vector(name + ".bias", place, config_.hidden_size, Initialisation::zeros).gradient =
           TensorGradient::partial_in_sequence;
     }
@@ -90,12 +90,12 @@ void add_attention(ListBuilder& list, const ModelConfig& config, int layer) {
   add_projection(list, config, layer, "q", heads);
   add_projection(list, config, layer, "k", kv_heads);
   add_projection(list, config, layer, "v", kv_heads);
-  if (config.has_bias()) {
+  if (config.family().bias) {
     add_projection_bias(list, config, layer, "q", heads);
     add_projection_bias(list, config, layer, "k", kv_heads);
     add_projection_bias(list, config, layer, "v", kv_heads);
   }
-  if (config.has_head_norms()) {
+  if (config.family().head_norms) {
     for (const char* which : {".q_norm.weight", ".k_norm.weight"}) {
       list.vector(prefix + which, place, config.head_dim, Initialisation::ones).gradient =
           TensorGradient::partial_in_heads;
@@ -104,7 +104,7 @@ void add_attention(ListBuilder& list, const ModelConfig& config, int layer) {
   list.matrix(prefix + ".output.weight", place, {config.hidden_size, heads * config.head_dim},
               {{Axis::tensor, 1, config.head_dim, heads}})
       .deviation = residual_deviation(config);
-  if (config.has_bias()) {
+  if (config.family().bias) {
     list.vector(prefix + ".output.bias", place, config.hidden_size, Initialisation::zeros);
   }
 }
@@ -115,19 +115,19 @@ void add_mlp(ListBuilder& list, const ModelConfig& config, int layer) {
   const std::vector<Cut> rows{{Axis::tensor, 0}};
   const layout::Shape wide{config.intermediate_size, config.hidden_size};
   list.norm(prefix + "_norm", place);
-  if (config.has_gated_mlp()) {
+  if (config.family().gated_mlp) {
     list.matrix(prefix + ".gate.weight", place, wide, rows).fused_name = prefix + ".gate_up.weight";
     list.matrix(prefix + ".up.weight", place, wide, rows).fused_name = prefix + ".gate_up.weight";
   } else {
     list.matrix(prefix + ".up.weight", place, wide, rows);
   }
-  if (config.has_bias()) {
+  if (config.family().bias) {
     list.vector(prefix + ".up.bias", place, config.intermediate_size, Initialisation::zeros, rows);
   }
   list.matrix(prefix + ".down.weight", place, {config.hidden_size, config.intermediate_size},
               {{Axis::tensor, 1}})
       .deviation = residual_deviation(config);
-  if (config.has_bias()) {
+  if (config.family().bias) {
     list.vector(prefix + ".down.bias", place, config.hidden_size, Initialisation::zeros);
   }
 }

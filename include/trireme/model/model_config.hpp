@@ -4,6 +4,7 @@
 #include "trireme/base/result.hpp"
 #include "trireme/config/config.hpp"
 #include "trireme/layout/parallel_rules.hpp"
+#include "trireme/model/family.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -11,8 +12,9 @@
 
 namespace trireme::model {
 
-using config::Architecture;
-const char* name(Architecture architecture);
+inline const char* name(Architecture architecture) {
+  return family(architecture).name;
+}
 base::Result<Architecture> architecture(std::string_view name);
 
 using RopeScalingKind = config::RopeType;
@@ -44,10 +46,8 @@ struct ModelConfig {
   float dropout = 0.0F;
   float initializer_range = 0.02F;
 
-  bool has_rotary() const { return architecture != Architecture::gpt2; }
-  bool has_bias() const { return architecture == Architecture::gpt2; }
-  bool has_gated_mlp() const { return architecture != Architecture::gpt2; }
-  bool has_head_norms() const { return architecture == Architecture::qwen3; }
+  const Family& family() const { return model::family(architecture); }
+  bool has_rotary() const { return family().positions == PositionKind::rotary; }
 };
 
 /// From the keys of section `model`. `from` is the model that the folder of `model.from` holds,

@@ -34,7 +34,7 @@ AttentionActivations AttentionBlock::allocate(device::Arena& arena, Recompute re
   AttentionActivations kept;
   kept.input = arena.allocate(context_.dtype, {context_.local_rows(), context_.config.hidden_size});
   kept.qkv = arena.allocate(context_.dtype, {rows, (heads_ + 2 * kv_heads_) * width});
-  if (context_.config.has_head_norms()) {
+  if (context_.config.family().head_norms) {
     kept.q = arena.allocate(context_.dtype, {rows, heads_, width});
     kept.k = arena.allocate(context_.dtype, {rows, kv_heads_, width});
     kept.q_norm.rstd = arena.allocate(device::DType::f32, {rows * heads_});
