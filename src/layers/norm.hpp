@@ -50,7 +50,7 @@ class Norm {
  private:
   device::NormKind kind() const {
     return context_.config.family().norm == model::NormKind::layer ? device::NormKind::layer
-                                                                     : device::NormKind::rms;
+                                                                   : device::NormKind::rms;
   }
 
   const StageContext& context_;

@@ -22,15 +22,15 @@
 #include "nonfinite_steps.hpp"
 #include "say_attention.hpp"
 #include "train/clock.hpp"
+#include "train/evaluation.hpp"
+#include "train/observers.hpp"
 #include "train/peak/kept_peak.hpp"
 #include "train/peak/peak.hpp"
 #include "train/profile.hpp"
 #include "train/rank_times_recorder.hpp"
 #include "train/requests.hpp"
-#include "train/saving/async_saves.hpp"
-#include "train/saving/node_tier.hpp"
 #include "train/saving/replica_check.hpp"
-#include "train/saving/saved_contents.hpp"
+#include "train/saving/saver.hpp"
 #include "train/start/resolved_values.hpp"
 #include "train/start/setup.hpp"
 
@@ -43,13 +43,6 @@ namespace fs = std::filesystem;
 using telemetry::SpanKind;
 
 namespace {
-
-/// Estimate until a save was timed: fp32 masters and two moments, over storage with 100 MB/s for
-/// each rank and 5 GB/s in all.
-double guess_save_seconds(const model::ModelConfig& model, int ranks) {
-  const auto bytes = 12.0 * static_cast<double>(model::parameter_count(model));
-  return bytes / std::min(1e8 * ranks, 5e9);
-}
 
 Report::Settings report_settings(const config::Config& config, const engine::EngineOptions& options,
                                  const Peak& peak, bool speaks) {
@@ -98,12 +91,13 @@ void Trainer::load(runtime::Session& session) {
   say_attention(kernels, options, world);
   training_data_ = engine::open_dataset(keys_, engine::Split::train, model, world);
   data_fingerprint_ = engine::agreed_fingerprint(*training_data_, world);
+  std::unique_ptr<data::TokenDataset> validation_data;
   if (!keys_.data.validation.empty()) {
-    validation_data_ = engine::open_dataset(keys_, engine::Split::validation, model, world);
+    validation_data = engine::open_dataset(keys_, engine::Split::validation, model, world);
   }
   const auto samples = inference::agreed_sample_task(config_, model, world);
   cluster_.start_up.reached("data");
-  key_ = checkpoint::read_key_on_first_rank(keys_.checkpoint.key_file, *cluster_.world);
+  auto key = checkpoint::read_key_on_first_rank(keys_.checkpoint.key_file, *cluster_.world);
   resolved_ = with_values(config_, options);
   open_run(session);
   cluster_.start_up.reached("run directory");
@@ -118,9 +112,9 @@ void Trainer::load(runtime::Session& session) {
       engine::Memory::on(arenas, inference::measure_with_samples(options, samples)));
   const auto groups = cluster.groups.views();
   engine_ = std::make_unique<engine::Engine>(options, groups, kernels, *memory_);
-  contents_ = saved_contents(options);
+  std::unique_ptr<inference::Sampler> sampler;
   if (samples) {
-    sampler_ = std::make_unique<inference::Sampler>(*samples, *engine_, groups, kernels, *memory_);
+    sampler = std::make_unique<inference::Sampler>(*samples, *engine_, groups, kernels, *memory_);
   }
   cluster_.start_up.reached("arenas");
   const auto& cache = cluster.cache_folder;
@@ -132,34 +126,32 @@ void Trainer::load(runtime::Session& session) {
   base::log::info("train", "{}", peak.text());
   report_ = std::make_unique<Report>(report_settings(config_, options, peak, is_first_rank()));
   cluster_.start_up.reached("peak");
-  expected_save_seconds_ = guess_save_seconds(model, world.size());
-  const auto& saves = keys_.checkpoint;
-  if (saves.beside_training()) {
-    async_saves_ = std::make_unique<AsyncSaves>(*engine_, world, contents_,
-                                                open_node_tier(saves, directory_, world));
-  }
+  evaluation_ = std::make_unique<Evaluation>(keys_, std::move(validation_data), std::move(sampler),
+                                             *engine_, *report_);
+  observers_ = std::make_unique<Observers>(
+      Observers::Watched{cluster_, kernels, *engine_, *memory_, *report_});
+  saver_ = std::make_unique<Saver>(
+      Saver::Run{keys_, resolved_, directory_, checkpoints_, options_.tool_version, std::move(key),
+                 options_.files, lock_ ? &*lock_ : nullptr},
+      progress_, *engine_, world, *requests_, *report_);
   restore(options_.start);
   keep_run_files(model);
-  if (async_saves_) async_saves_->forget_after(progress_.step);
-  tidy(saved_step_);
+  saver_->forget_later_steps();
+  saver_->tidy();
   say_start(model);
-  say_where();
+  observers_->say_where();
   cluster_.start_up.reached("state");
 }
 
 Trainer::~Trainer() = default;
 
 void Trainer::comment_job(const base::Environment& environment) {
-  const std::chrono::duration<double> interval(keys_.run.job_comment);
-  if (!is_first_rank()) return;
-  comment_ = std::make_unique<runtime::JobComment>(
-      environment, std::chrono::duration_cast<std::chrono::milliseconds>(interval));
+  if (is_first_rank()) observers_->comment_job(environment, keys_.run.job_comment);
 }
 
-checkpoint::LoadOptions Trainer::load_options() const {
-  checkpoint::LoadOptions options;
-  options.access.key = key_;
-  return options;
+void Trainer::go_on_from(const Progress& progress) {
+  progress_ = progress;
+  progress_.data_fingerprint = data_fingerprint_;
 }
 
 void Trainer::restore(Start start) {
@@ -167,29 +159,31 @@ void Trainer::restore(Start start) {
   const auto load = keys_.checkpoint.load.value_or("");
   std::optional<Resumed> found;
   if (start == Start::resume && load != "none") {
-    recover_from_nodes();
-    found = resume(checkpoints_, *engine_, *cluster_.world, load_options());
+    saver_->recover_from_nodes();
+    found = resume(checkpoints_, *engine_, *cluster_.world, saver_->load_options());
     if (!found) refuse_emptied(directory_, checkpoints_, *cluster_.world);
   } else if (is_first_rank() && start == Start::resume) {
     say_left_steps(checkpoints_);
   }
   beginning_ = "begins anew";
+  const bool is_of_run = found.has_value();
   if (found) {
     const auto step = found->progress.step;
-    loaded_step_ = saved_step_ = step;
     beginning_ =
         step == 0 ? "begins with imported weights" : base::format("goes on after step {}", step);
   }
   if (!found && !load.empty() && load != "none") {
-    found = start_from(load, *engine_, *cluster_.world, load_options());
+    found = start_from(load, *engine_, *cluster_.world, saver_->load_options());
     beginning_ = base::format("begins with '{}'", load);
   }
   if (!found) {
     engine_->initialise();
+    progress_.data_fingerprint = data_fingerprint_;
     return;
   }
-  progress_ = found->progress;
-  if (progress_.data_fingerprint != data_fingerprint_ && progress_.next_sample > 0) {
+  go_on_from(found->progress);
+  if (is_of_run) saver_->loaded();
+  if (found->progress.data_fingerprint != data_fingerprint_ && progress_.next_sample > 0) {
     base::log::warning("train",
                        "the data or their order have changed since step {}; training goes on at "
                        "sample {} of the new order",
@@ -210,7 +204,7 @@ void Trainer::step() {
   const telemetry::SpanPlace place{.number = record.step};
   const telemetry::SpanRange range(SpanKind::step, place);
   const auto begin = Clock::now();
-  is_among_best_ = false;
+  saver_->set_among_best(false);
   record.learning_rate = curve_.at(record.step);
   record.first_sample = progress_.next_sample;
   engine::BatchLoader(*training_data_).fill(*engine_, record.first_sample);
@@ -226,6 +220,29 @@ void Trainer::step() {
   record.epochs = training_data_->epochs(progress_.next_sample);
   record.seconds = span_seconds(begin, SpanKind::step, place, range.serial());
   observe(record);
+}
+
+void Trainer::observe(const StepRecord& record) {
+  observers_->reached(record.step);
+  rank_times_->add(record);
+  if (options_.on_step) options_.on_step(record);
+  longest_batch_seconds_ = std::max(longest_batch_seconds_, record.seconds);
+  observers_->tell(record, keys_.train.steps, nonfinite_->in_a_row());
+}
+
+void Trainer::evaluate() {
+  const auto outcome = evaluation_->run(progress_, [this](double seconds) {
+    longest_batch_seconds_ = std::max(longest_batch_seconds_, seconds);
+    // Nothing is wished here: wishes are handled between steps only, and answers would be lost.
+    requests_->ask(*cluster_.world, lead_seconds(), {}, saver_->busy());
+    return !requests_->answer().stop;
+  });
+  if (!outcome.completed) return;
+  saver_->set_among_best(outcome.is_among_best);
+  // Nobody is asked meanwhile: the time before the limit must have room for it.
+  if (const auto seconds = evaluation_->take_samples(progress_.step)) {
+    longest_batch_seconds_ = std::max(longest_batch_seconds_, *seconds);
+  }
 }
 
 void Trainer::measure_peak_again() {
@@ -248,8 +265,9 @@ bool Trainer::replica_check_is_due() const {
   const auto every = keys_.train.replica_check;
   if (every == 0 || cluster_.groups.on(layout::Axis::data).size() == 1) return false;
   // What is saved has been compared, and so has what an evaluation may find worth saving.
-  return progress_.step % every == 0 || progress_.step == keys_.train.steps || save_is_due() ||
-         node_save_is_due() || (keys_.checkpoint.keep_best > 0 && evaluation_is_due());
+  return progress_.step % every == 0 || progress_.step == keys_.train.steps || saver_->is_due() ||
+         saver_->is_due_on_nodes() ||
+         (keys_.checkpoint.keep_best > 0 && evaluation_->is_due(progress_.step));
 }
 
 bool Trainer::replicas_agree() {
@@ -261,16 +279,17 @@ bool Trainer::replicas_agree() {
     comm::agree(*cluster_.world, status);
     return true;
   } catch (const comm::AgreedError& error) {
-    finish_saving();
-    await_tidying();
+    saver_->finish();
+    saver_->await_tidying();
     // A flipped bit passes; a part that flips them is named again at once.
-    if (saved_step_ < 0 || went_back_to_ == saved_step_) throw;
+    if (saver_->saved_step() < 0 || went_back_to_ == saver_->saved_step()) throw;
     const auto from = progress_.step;
-    const auto found = resume(checkpoints_, *engine_, *cluster_.world, load_options());
+    const auto found = resume(checkpoints_, *engine_, *cluster_.world, saver_->load_options());
     TRIREME_ENSURE(found.has_value(), "a step that was saved or loaded is there");
-    progress_ = found->progress;
-    loaded_step_ = saved_step_ = went_back_to_ = progress_.step;
-    if (async_saves_) async_saves_->forget_after(progress_.step);
+    go_on_from(found->progress);
+    went_back_to_ = progress_.step;
+    saver_->loaded();
+    saver_->forget_later_steps();
     report_->went_back(from, progress_.step, error.what());
     return false;
   }
@@ -278,24 +297,25 @@ bool Trainer::replicas_agree() {
 
 double Trainer::lead_seconds() const {
   if (keys_.run.signal_lead) return *keys_.run.signal_lead;
-  const double save = longest_save_seconds_ > 0 ? longest_save_seconds_ : expected_save_seconds_;
-  return launch::shortest_automatic_lead_seconds + 3.0 * (longest_batch_seconds_ + save);
+  return launch::shortest_automatic_lead_seconds +
+         3.0 * (longest_batch_seconds_ + saver_->expected_seconds());
 }
 
 void Trainer::ask() {
   requests_->ask(*cluster_.world, lead_seconds(),
-                 {report_->take_beaten_peak(), is_first_rank() && rank_times_->are_due()}, busy());
+                 {report_->take_beaten_peak(), is_first_rank() && rank_times_->are_due()},
+                 saver_->busy());
 }
 
 base::ExitCode Trainer::stop_in_order(std::int64_t steps) {
   const auto stop = requests_->answer().stop;
   if (stop.reason == Stop::time_limit && steps == 0) refuse_short_limit();
-  finish_saving();
+  saver_->finish();
   // False: the state is that of the newest checkpoint, and nothing is left to save.
-  if (keys_.train.replica_check > 0 && saved_step_ != progress_.step) replicas_agree();
+  if (keys_.train.replica_check > 0 && !saver_->is_saved()) replicas_agree();
   // Nothing to save before the first step.
-  if (progress_.step > 0 && saved_step_ != progress_.step) save();
-  if (async_saves_) async_saves_->leave_nodes();
+  if (progress_.step > 0 && !saver_->is_saved()) saver_->save();
+  saver_->leave_nodes();
   report_->stopped(progress_.step, steps);
   if (stop.for_good() && steps == 0) {
     base::log::warning("train",
@@ -315,36 +335,36 @@ base::ExitCode Trainer::run() {
   const auto begin_step = progress_.step;
   const auto steps = keys_.train.steps;
   // A stop has interrupted it.
-  if (validation_data_ && keys_.train.eval_every > 0 && progress_.evaluation_is_due) {
+  if (evaluation_->is_wanted() && progress_.evaluation_is_due) {
     evaluate();
-    save_if_due();
+    saver_->save_if_due();
   }
   while (!requests_->answer().stop && progress_.step < steps) {
     ask();
     if (requests_->answer().stop) break;
     if (requests_->answer().wishes.measure_peak) measure_peak_again();
     if (requests_->answer().wishes.rank_times) rank_times_->record(*report_);
-    advance_saving();
+    saver_->poll();
     profile_->ask(requests_->take_profile_steps(), progress_.step + 1);
     profile_->before(progress_.step + 1);
     step();
     profile_->after(progress_.step);
     if (replica_check_is_due() && !replicas_agree()) continue;
-    progress_.evaluation_is_due = evaluation_is_due();
+    progress_.evaluation_is_due = evaluation_->is_due(progress_.step);
     if (progress_.evaluation_is_due) evaluate();
-    save_if_due();
+    saver_->save_if_due();
   }
   profile_->finish();
   if (requests_->answer().stop) {
     // Replicas that differed may have led back to where this start has begun.
     const auto done = std::max<std::int64_t>(1, progress_.step - begin_step);
-    return stop_in_order(started_ ? done : 0);
+    return stop_in_order(observers_->started() ? done : 0);
   }
-  finish_saving();
-  if (saved_step_ != progress_.step || is_among_best_) save();
-  if (async_saves_) async_saves_->leave_nodes();
+  saver_->finish();
+  if (!saver_->is_saved() || saver_->is_among_best()) saver_->save();
+  saver_->leave_nodes();
   rank_times_->record(*report_);
-  say_arenas();
+  observers_->say_arenas(progress_.step);
   report_->finished({.steps = progress_.step,
                      .steps_of_this_start = progress_.step - begin_step,
                      .tokens = progress_.tokens,

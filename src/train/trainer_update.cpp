@@ -5,14 +5,14 @@
 #include "trireme/train/trainer.hpp"
 
 #include "nonfinite_steps.hpp"
-#include "train/saving/async_saves.hpp"
+#include "train/saving/saver.hpp"
 
 namespace trireme::train {
 
 bool Trainer::update(StepRecord& record) {
   switch (nonfinite_->judge(record.loss, record.gradient_norm)) {
     case NonfiniteSteps::Verdict::update:
-      if (async_saves_) async_saves_->await_copy();
+      saver_->await_copy();
       record.update = engine_->update({.step = ++progress_.updates,
                                        .learning_rate = record.learning_rate,
                                        .gradient_norm = record.gradient_norm});
@@ -28,13 +28,13 @@ bool Trainer::update(StepRecord& record) {
 void Trainer::stop_before_update(const StepRecord& record) {
   // Unchanged state: it is that of after the step before.
   --progress_.step;
-  finish_saving();
+  saver_->finish();
   std::string kept = base::format("step {} is saved", progress_.step);
   if (progress_.step == 0) {
     kept = "no step is saved";
-  } else if (saved_step_ != progress_.step) {
+  } else if (!saver_->is_saved()) {
     try {
-      save_without_pruning();
+      saver_->save_without_pruning();
     } catch (const comm::AgreedError& error) {
       if (error.code() != base::ExitCode::checkpoint) throw;
       kept = base::format("step {} could not be saved: {}", progress_.step, error.what());

@@ -18,7 +18,7 @@ class BackgroundSave {
   /// the end of this object. Throws AgreedError (checkpoint).
   BackgroundSave(SaveRequest request, std::function<void()> copy, comm::ProcessGroup& world,
                  const SaveOptions& options = {});
-  /// Ends the thread's work early and waits for it, unless advance() has failed meanwhile and
+  /// Ends the thread's work early and waits for it, unless poll() has failed meanwhile and
   /// storage holds the thread up. What is not committed by then is left for collect_garbage().
   ~BackgroundSave();
   BackgroundSave(const BackgroundSave&) = delete;
@@ -35,7 +35,7 @@ class BackgroundSave {
   /// again. Throws AgreedError (checkpoint) on every rank when any has failed; older checkpoints
   /// are untouched then and the half-written folder is removed. A rank that writes slowly is waited
   /// for beyond comm.timeout. Where it stands still it throws Error (checkpoint), others PeerError.
-  std::optional<SaveReport> advance(comm::ProcessGroup& world);
+  std::optional<SaveReport> poll(comm::ProcessGroup& world);
 
  private:
   struct State;

@@ -122,7 +122,7 @@ bool BackgroundSave::is_busy() const {
   return state_->work.valid() && !state_->has_ended(std::chrono::seconds(0));
 }
 
-std::optional<SaveReport> BackgroundSave::advance(comm::ProcessGroup& world) {
+std::optional<SaveReport> BackgroundSave::poll(comm::ProcessGroup& world) {
   auto& state = *state_;
   TRIREME_EXPECT(state.work.valid(), "a save that has ended goes no further");
   if (state.part == State::Part::writing) await_copy(world);

@@ -201,7 +201,7 @@ SaveReport save(const SaveRequest& request, comm::ProcessGroup& world, const Sav
     // By a thread: this one shows the other ranks that it is there, however slow the files are.
     BackgroundSave save(request, nullptr, world, options);
     for (;;) {
-      if (auto report = save.advance(world)) return *std::move(report);
+      if (auto report = save.poll(world)) return *std::move(report);
     }
   }
   SaveRun run(request, world, options);

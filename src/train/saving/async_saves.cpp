@@ -192,13 +192,13 @@ std::int64_t AsyncSaves::draining_step() const {
   return drain_->step();
 }
 
-std::optional<SaveRecord> AsyncSaves::advance() {
+std::optional<SaveRecord> AsyncSaves::poll() {
   TRIREME_EXPECT(save_.has_value(), "a save is running");
   const auto begin = Clock::now();
   const auto step = save_->step();
   std::optional<checkpoint::SaveReport> report;
   try {
-    report = save_->advance(world_);
+    report = save_->poll(world_);
   } catch (...) {
     // Ends the thread that reads what is in memory.
     save_.reset();
@@ -228,13 +228,13 @@ void AsyncSaves::start_draining() {
   save_to_run(drain_, *std::exchange(waiting_, std::nullopt));
 }
 
-std::optional<SaveRecord> AsyncSaves::advance_draining() {
+std::optional<SaveRecord> AsyncSaves::poll_drain() {
   TRIREME_EXPECT(drain_.has_value(), "a step is being copied");
   const auto begin = Clock::now();
   const auto step = drain_->step();
   std::optional<checkpoint::SaveReport> report;
   try {
-    report = drain_->advance(world_);
+    report = drain_->poll(world_);
   } catch (...) {
     drain_.reset();
     throw;

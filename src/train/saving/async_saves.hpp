@@ -65,7 +65,7 @@ class AsyncSaves {
   /// Collective over the world, best when no rank is busy: the host waits for its thread. Nothing
   /// until the save is committed. Throws AgreedError (checkpoint) if it has failed. It is not
   /// running any more after a report or an error.
-  std::optional<SaveRecord> advance();
+  std::optional<SaveRecord> poll();
   /// True if the nodes have not taken a step that is for the run directory, too: its values are
   /// still in memory.
   bool is_refused() const { return refused_.has_value(); }
@@ -79,7 +79,7 @@ class AsyncSaves {
   std::int64_t waiting_step() const;
   /// Collective over the world. Begins that. Throws AgreedError (checkpoint).
   void start_draining();
-  std::optional<SaveRecord> advance_draining();
+  std::optional<SaveRecord> poll_drain();
   /// True if a save for the run directory would go there at once.
   bool passes_nodes() const { return !nodes_ || nodes_->failed; }
 

@@ -17,6 +17,7 @@
 #include "train/profile.hpp"
 #include "train/rank_times_recorder.hpp"
 #include "train/requests.hpp"
+#include "train/saving/saver.hpp"
 #include "train/start/setup.hpp"
 
 #include <algorithm>
@@ -73,7 +74,7 @@ void Trainer::open_run(runtime::Session& session) {
 void Trainer::keep_run_files(const model::ModelConfig& model) {
   comm::agree_after(*cluster_.world, [&] {
     if (!is_first_rank()) return;
-    if (loaded_step_) say_changes(changes_since_last_start(resolved_));
+    if (saver_->loaded_step()) say_changes(changes_since_last_start(resolved_));
     write_run_files(resolved_, model);
   });
 }

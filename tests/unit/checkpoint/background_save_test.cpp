@@ -115,7 +115,7 @@ class SlowFileSystem : public checkpoint::FileSystem {
 
 checkpoint::SaveReport finish(BackgroundSave& save, comm::ProcessGroup& world) {
   for (;;) {
-    if (const auto report = save.advance(world)) return *report;
+    if (const auto report = save.poll(world)) return *report;
   }
 }
 
@@ -244,7 +244,7 @@ TEST_CASE("a step counts when its save is committed, not when its files are writ
     while (save.is_busy()) std::this_thread::sleep_for(1ms);
     world.barrier();
     if (!checkpoint::list(scratch.path()).empty()) throw std::logic_error("listed before commit");
-    if (save.advance(world)) throw std::logic_error("committed before all files were known");
+    if (save.poll(world)) throw std::logic_error("committed before all files were known");
     finish(save, world);
   });
   CHECK(checkpoint::newest_verified(scratch.path())->step == 1);

@@ -69,7 +69,7 @@ std::string save_error(const Nodes& nodes, const std::vector<int>& map, std::int
         request.copies = copies;
         try {
           checkpoint::BackgroundSave save(request, {}, world);
-          while (!save.advance(world)) {
+          while (!save.poll(world)) {
           }
         } catch (const base::Error& error) {
           if (world.rank() == 0) text = error.what();
@@ -235,7 +235,7 @@ TEST_CASE("a step that a thread copies from the nodes is the step") {
     checkpoint::SaveRequest request{nodes.shared(), 9, 0, "test", {}, manifest.contents, {}};
     request.from = from;
     checkpoint::BackgroundSave drain(request, {}, world);
-    while (!drain.advance(world)) {
+    while (!drain.poll(world)) {
     }
   });
   CHECK(loaded_value(nodes) == 9);

@@ -46,7 +46,7 @@ void save_value_beside(const std::filesystem::path& folder, std::int64_t step, f
   run_ranks(2, [&](comm::ProcessGroup& world) {
     const Half half(world.rank(), value);
     checkpoint::BackgroundSave save(half.request(folder, step), {}, world, {1, files});
-    while (!save.advance(world)) {
+    while (!save.poll(world)) {
     }
   });
 }
