@@ -6,10 +6,8 @@ import ast
 import pathlib
 import re
 
-from lint import license
+from lint import license, sizes
 
-MOST_LINES = 400
-HAND_WRITTEN = {".cpp", ".hpp", ".c", ".h", ".cu", ".cuh", ".py", ".bash", ".cmake", ""}
 HEADERS = {".hpp", ".h", ".cuh"}
 
 # Spelled so that this file does not break its own rule.
@@ -61,13 +59,6 @@ def is_product(path):
 
 def is_cpp(path):
     return path.suffix in {".cpp", ".hpp", ".c", ".h", ".cu", ".cuh"}
-
-
-def long_files(path, lines):
-    length = len(lines) - license.count(lines)
-    if path.suffix in HAND_WRITTEN and length > MOST_LINES:
-        yield MOST_LINES + 1, (f"{length} lines (a file of over {MOST_LINES} is read by "
-                               "nobody); split it by what its parts do")
 
 
 def file_names(path, lines):
@@ -234,8 +225,8 @@ def code_of(line):
     return re.sub(r'"(\\.|[^"\\])*"', '""', line).split("//")[0]
 
 
-LINE_RULES = [license.names_license, long_files, file_names, unfinished_work, environment, conditionals,
-              macros, json_writers, throwing_questions, defaults_of_enums, header_guards, python_syntax]
+LINE_RULES = [license.names_license, file_names, unfinished_work, environment, conditionals, macros,
+              json_writers, throwing_questions, defaults_of_enums, header_guards, python_syntax]
 
 
 def check_text(path, text, exists):
@@ -257,6 +248,7 @@ def check(root, selection, deep):
         except UnicodeDecodeError:
             continue
         found += check_text(path, texts[path], lambda target: (root / target).exists())
+    found += sizes.check(root, texts, not selection.named)
     # Of some files alone nobody can say what is linked from nowhere.
     if not selection.named:
         found += decision_records(texts)
