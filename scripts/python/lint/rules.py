@@ -6,7 +6,7 @@ import ast
 import pathlib
 import re
 
-from lint import license, sizes
+from lint import files, license, paths, sizes
 
 HEADERS = {".hpp", ".h", ".cuh"}
 
@@ -248,6 +248,7 @@ def check(root, selection, deep):
         except UnicodeDecodeError:
             continue
         found += check_text(path, texts[path], lambda target: (root / target).exists())
+    found += paths.check(texts, files.select(root, []).paths)
     found += sizes.check(root, texts, not selection.named)
     # Of some files alone nobody can say what is linked from nowhere.
     if not selection.named:
