@@ -23,10 +23,11 @@ sys.dont_write_bytecode = True
 import blocks  # noqa: E402
 import checkpoint_names  # noqa: E402
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "track"))
+for folder in ("support", "track"):
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / folder))
 import mlflow_server  # noqa: E402
+from place import ROOT, Place  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "slurm").rglob("*.md"))]
 # Commands of these pages need one another; the test named runs the page from top to bottom.
 RUN_ELSEWHERE = {"docs/first-model.md": "mpi.first_model"}
@@ -93,11 +94,11 @@ def command_of(line):
     return re.sub(r"\s+# .*$", "", line)
 
 
-class Place:
+class DocumentedPlace(Place):
     """A folder where the documents' names mean something."""
 
     def __init__(self, build):
-        self.folder = pathlib.Path(tempfile.mkdtemp())
+        super().__init__(build / "bin/trireme", pathlib.Path(tempfile.mkdtemp()))
         self.tracking = mlflow_server.MlflowServer().__enter__()
         for name in ("build", "configs", "docs", "scripts", "tests"):
             (self.folder / name).symlink_to(build if name == "build" else ROOT / name)
@@ -112,7 +113,7 @@ class Place:
         mpirun.write_text(f'#!/bin/bash\nPATH={path}\n[[ $1 == -n ]] || exit 9\n'
                           f'exec {ROOT}/tests/support/mpirun "$2" "${{@:3}}"\n')
         mpirun.chmod(0o755)
-        self.environment = {**os.environ, "OMP_NUM_THREADS": "1", "PATH": f"{wrapped}:{path}"}
+        self.environment["PATH"] = f"{wrapped}:{path}"
 
     def configure(self, steps):
         self.steps = steps
@@ -134,8 +135,7 @@ class Place:
             sys.exit(f"{command}: exit code {code}\n{text}")
 
     def prepare(self):
-        self.must("trireme tokenizer train --input docs/*.md --vocab-size 512 --out tokenizer.json")
-        self.must("trireme data prepare --input docs/*.md --tokenizer tokenizer.json --out tokens")
+        self.make_tokens()
         self.configure(2)
         self.must("mpirun -n 1 trireme train small.conf --set parallel.tensor=1 "
                   "--set parallel.pipeline=1 --set run.directory=runs/by-hand")
@@ -216,7 +216,7 @@ def look_at(page, name, place, build, tally):
 
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
-    tally, place = Tally(), Place(build)
+    tally, place = Tally(), DocumentedPlace(build)
     try:
         place.prepare()
         for finding in checkpoint_names.findings((ROOT / "docs/checkpoint-format.md").read_text(), place.step()):

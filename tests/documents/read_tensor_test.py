@@ -37,7 +37,7 @@ def differing(step):
 
 
 def main():
-    place = commands_test.Place(pathlib.Path(sys.argv[1]).resolve())
+    place = commands_test.DocumentedPlace(pathlib.Path(sys.argv[1]).resolve())
     failures = 0
     try:
         place.prepare()

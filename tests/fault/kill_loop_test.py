@@ -20,17 +20,17 @@ import tempfile
 import time
 
 from fault_test import Checks
-from run_directory_test import Place
+from run_directory_test import Directories
 
 GLOBAL_BATCH = 12
 # All of them add in the same order, so that they must give the same bits: two data-parallel ranks.
-LAYOUTS = [(2, {"parallel__zero_level": 0}), (2, {"parallel__zero_level": 1}),
-           (4, {"parallel__zero_level": 0, "parallel__pipeline": 2}),
-           (4, {"parallel__zero_level": 1, "parallel__pipeline": 2})]
+LAYOUTS = [(2, {"parallel.zero_level": 0}), (2, {"parallel.zero_level": 1}),
+           (4, {"parallel.zero_level": 0, "parallel.pipeline": 2}),
+           (4, {"parallel.zero_level": 1, "parallel.pipeline": 2})]
 # Others, each of which adds in an order of its own.
-ELSEWHERE = [(1, {}), (2, {"parallel__tensor": 2}), (4, {"parallel__tensor": 2}),
-             (3, {"parallel__pipeline": 3}), (4, {"parallel__tensor": 2, "parallel__pipeline": 2}),
-             (4, {"train__micro_batch": 3})]
+ELSEWHERE = [(1, {}), (2, {"parallel.tensor": 2}), (4, {"parallel.tensor": 2}),
+             (3, {"parallel.pipeline": 3}), (4, {"parallel.tensor": 2, "parallel.pipeline": 2}),
+             (4, {"train.micro_batch": 3})]
 
 
 def newest_step(run):
@@ -87,7 +87,7 @@ def move_between_layouts(check, place, dice, settings, model):
     run = place.folder / "moved"
     for ranks, layout in ELSEWHERE:
         goal = newest_step(run) + 2
-        launcher = place.start("moved", ranks, **{**settings, **layout})
+        launcher = place.begin(ranks, "moved", settings | layout)
         while launcher.poll() is None and newest_step(run) < goal:
             time.sleep(0.002)
         for process in dice.sample(place.processes("moved"), 1):
@@ -95,8 +95,8 @@ def move_between_layouts(check, place, dice, settings, model):
         said = launcher.communicate(timeout=60)[0]
         check(newest_step(run) >= goal, f"on {ranks} ranks with {layout}: {said}")
     steps = newest_step(run) + 4
-    place.train("moved", 2, **{**settings, "train__steps": steps})
-    place.train("still", 2, train__steps=steps, **model)
+    place.train(2, "moved", settings | {"train.steps": steps})
+    place.train(2, "still", model | {"train.steps": steps})
     moved, still = ({line["step"]: line["loss"] for line in place.lines(name, "train")}
                     for name in ("moved", "still"))
     check(moved.keys() == still.keys() == set(range(1, steps + 1)), f"steps {sorted(moved)}")
@@ -126,12 +126,12 @@ def main():
     check = Checks()
     dice = random.Random(arguments.seed)
     with tempfile.TemporaryDirectory(prefix="trireme-kill-loop-") as name:
-        place = Place(arguments, pathlib.Path(name), check)
+        place = Directories(arguments, pathlib.Path(name))
         # Steps and learning rate do not end: how far a start comes is the machine's.
-        model = {"train__global_batch": GLOBAL_BATCH, "optimizer__curve": "constant",
-                 "optimizer__name": arguments.optimizer, "optimizer__root_every": 3}
-        settings = {"train__steps": 10**6, "checkpoint__every_steps": 1,
-                    "checkpoint__keep_last": 2, **model}
+        model = {"train.global_batch": GLOBAL_BATCH, "optimizer.curve": "constant",
+                 "optimizer.name": arguments.optimizer, "optimizer.root_every": 3}
+        settings = {"train.steps": 10**6, "checkpoint.every_steps": 1,
+                    "checkpoint.keep_last": 2, **model}
         run = pathlib.Path(name) / "killed"
         kills, starts = 0, 0
         while kills < arguments.kills:
@@ -140,8 +140,7 @@ def main():
             ranks, layout = dice.choice(LAYOUTS)
             # A thread that writes beside training gets little of a busy machine.
             asynchronous = "true" if dice.random() < 0.3 else "false"
-            launcher = place.start("killed", ranks, **settings, **layout,
-                                   checkpoint__asynchronous=asynchronous)
+            launcher = place.begin(ranks, "killed", settings | layout | {"checkpoint.asynchronous": asynchronous})
             if strike(place, run, launcher, dice):
                 kills += 1
             said = launcher.communicate(timeout=60)[0]
@@ -149,8 +148,8 @@ def main():
             check(all(step == before for step in loads),
                   f"start {starts} has loaded {loads}, and {before} was the newest: {said}")
         steps = max(arguments.steps, newest_step(run) + 3)
-        place.train("killed", 2, **{**settings, "train__steps": steps})
-        place.train("whole", 2, train__steps=steps, **model)
+        place.train(2, "killed", settings | {"train.steps": steps})
+        place.train(2, "whole", model | {"train.steps": steps})
         said = place.trireme("checkpoint", "diff", place.folder / "whole", run, "--must-be-equal")
         check("are the same, bit by bit" in said, f"the final states: {said}")
         check_ledger(check, place, steps)

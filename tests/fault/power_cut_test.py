@@ -20,7 +20,7 @@ import time
 
 from fault_test import Checks
 from kill_loop_test import newest_step
-from run_directory_test import Place
+from run_directory_test import Directories
 
 SKIPPED = 77
 
@@ -74,7 +74,7 @@ def newest_saved(run):
 
 def train_until_cut(volatile, place, dice, settings, fewest):
     """The newest step that the run has called saved when the power goes."""
-    launcher = place.start("volatile/run", 2, **settings)
+    launcher = place.begin(2, "volatile/run", settings)
     run = volatile.mount / "run"
     goal = newest_step(run) + dice.randint(fewest, 4)
     until = time.time() + 60
@@ -94,10 +94,10 @@ def train_until_cut(volatile, place, dice, settings, fewest):
 def check_cuts(check, place, arguments, words):
     lies = bool(words)
     dice = random.Random(arguments.seed)
-    settings = {"train__steps": arguments.steps, "checkpoint__every_steps": 1,
-                "checkpoint__keep_last": 0 if lies else 2,
+    settings = {"train.steps": arguments.steps, "checkpoint.every_steps": 1,
+                "checkpoint.keep_last": 0 if lies else 2,
                 # What it does to storage is the same beside training, and quicker without it.
-                "checkpoint__asynchronous": "false"}
+                "checkpoint.asynchronous": "false"}
     # A disk that lies keeps the last eight files to itself: three steps of three files later at least
     # the first is whole, without which no start could go on.
     fewest = 4 if lies else 1
@@ -111,7 +111,7 @@ def check_cuts(check, place, arguments, words):
         check(lies or left >= saved, f"cut {cut}: step {saved} was saved, {left} is left: {said}")
     # The end, on a disk that stays.
     (place.folder / "cut").symlink_to(volatile.disk / "run")
-    words_of_all += place.train("cut", 2, **settings)
+    words_of_all += place.train(2, "cut", settings)
     unused = words_of_all.count("is not used")
     check((unused > 0) == lies, f"{unused} steps were not used: {words_of_all}")
     said = place.trireme("checkpoint", "diff", place.folder / "whole", place.folder / "cut",
@@ -134,8 +134,8 @@ def main():
     check = Checks()
     for words in [[], ["--lose-file-syncs"]]:
         with tempfile.TemporaryDirectory(prefix="trireme-power-cut-") as name:
-            place = Place(arguments, pathlib.Path(name), check)
-            place.train("whole", 2, train__steps=arguments.steps)
+            place = Directories(arguments, pathlib.Path(name))
+            place.train(2, "whole", {"train.steps": arguments.steps})
             check_cuts(check, place, arguments, words)
     return 1 if check.failures else 0
 

@@ -16,57 +16,29 @@ import sys
 import tempfile
 import time
 
-from fault_test import Checks
-from train_fault_test import write_tokens
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from fault_test import Checks  # noqa: E402
+from place import Place  # noqa: E402
+from train_fault_test import write_tokens  # noqa: E402
 
 USAGE, LAUNCH = 2, 3
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
-class Place:
-    def __init__(self, arguments, folder, check):
-        self.arguments, self.folder, self.check = arguments, folder, check
+class Directories(Place):
+    """Runs that lie in the folder itself, under its whole name."""
+
+    def __init__(self, arguments, folder):
         write_tokens(folder / "tokens")
         # Runs are named by their folders where their configuration has no name.
-        self.config = folder / "unnamed.conf"
+        config = folder / "unnamed.conf"
         text = pathlib.Path(arguments.config).read_text()
-        self.config.write_text("\n".join(line for line in text.splitlines()
-                                         if not line.startswith("name = ")))
+        config.write_text("\n".join(line for line in text.splitlines() if not line.startswith("name = ")))
+        super().__init__(arguments.trireme, folder, arguments.mpirun, config, runs=folder, quiet=False, settings={
+            "data.train": folder / "tokens", "train.sequence_length": 64, "comm.timeout": "60s"})
 
-    def command(self, run, ranks, words=(), **settings):
-        settings = {"run__directory": self.folder / run, "data__train": self.folder / "tokens",
-                    "train__sequence_length": 64, "comm__timeout": "60s"} | settings
-        command = [self.arguments.mpirun, str(ranks)] if ranks > 1 else []
-        command += [self.arguments.trireme, "train", self.config, *words]
-        for key, value in settings.items():
-            command += ["--set", f"{key.replace('__', '.')}={value}"]
-        return command
-
-    def start(self, run, ranks, **settings):
-        return subprocess.Popen(self.command(run, ranks, **settings), stdout=subprocess.PIPE,
-                                stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL)
-
-    def train(self, run, ranks, code=0, words=(), **settings):
-        """A whole start; what it said."""
-        result = subprocess.run(self.command(run, ranks, words, **settings), text=True, timeout=90,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                stdin=subprocess.DEVNULL, cwd=self.folder, check=False)
-        self.check(result.returncode == code,
-                   f"{run} ended with {result.returncode} instead of {code}: {result.stdout}")
-        return result.stdout
-
-    def trireme(self, *words, code=0):
-        result = subprocess.run([self.arguments.trireme, *words], text=True, timeout=60,
-                                capture_output=True, cwd=self.folder, check=False)
-        self.check(result.returncode == code,
-                   f"{words} ended with {result.returncode}: {result.stderr}")
-        return result.stdout + result.stderr
-
-    def lines(self, run, kind):
-        file = self.folder / run / "metrics.jsonl"
-        text = file.read_text() if file.exists() else ""
-        whole = [json.loads(line) for line in text.split("\n")[:-1]]
-        return [line for line in whole if line["kind"] == kind]
+    def begin(self, ranks, run, settings):
+        return self.start(ranks, run, settings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def numbers(self, run, restart):
         return [(line["step"], line["loss"], line["grad_norm"])
@@ -76,8 +48,8 @@ class Place:
         found = []
         for entry in pathlib.Path("/proc").iterdir():
             try:
-                if (entry.name.isdigit() and os.readlink(entry / "exe") == self.arguments.trireme
-                        and str(self.folder / run) in (entry / "cmdline").read_text()):
+                if (entry.name.isdigit() and os.readlink(entry / "exe") == self.program[0]
+                        and str(self.directory(run)) in (entry / "cmdline").read_text()):
                     found.append(int(entry.name))
             except OSError:
                 continue
@@ -86,14 +58,14 @@ class Place:
 
 def check_lock(place, check):
     """Of two starts in one run the second ends, on all ranks; a killed one is followed."""
-    first = place.start("held", 2, train__steps=10**8)
+    first = place.begin(2, "held", {"train.steps": 10**8})
     try:
         until = time.time() + 60
         while len(place.lines("held", "train")) < 3 and time.time() < until:
             time.sleep(0.05)
         holder = json.loads((place.folder / "held" / "lock").read_text())
         check(holder["process"] in place.processes("held"), f"the lock names nobody: {holder}")
-        said = place.train("held", 2, code=LAUNCH, train__steps=10**8)
+        said = place.train(2, "held", {"train.steps": 10**8}, code=LAUNCH)
         check(f"process {holder['process']} on {holder['host']} since" in said,
               f"the holder is not named: {said}")
         said = place.trireme("checkpoint", "prune", place.folder / "held", "--keep-last", "1",
@@ -106,13 +78,13 @@ def check_lock(place, check):
         for process in place.processes("held"):
             os.kill(process, signal.SIGKILL)
         first.communicate(timeout=30)
-    said = place.train("held", 2, train__steps=4)
+    said = place.train(2, "held", {"train.steps": 4})
     check(len(place.numbers("held", 1)) == 4, f"the killed start was not followed: {said}")
 
 
 def check_lost_lock(place, check):
     """A start whose lock somebody takes away ends, and saves nothing any more."""
-    launcher = place.start("lost", 2, train__steps=10**8)
+    launcher = place.begin(2, "lost", {"train.steps": 10**8})
     until = time.time() + 60
     while len(place.lines("lost", "train")) < 3 and time.time() < until:
         time.sleep(0.05)
@@ -133,7 +105,7 @@ def check_held_up(place, check):
     metrics, lock = run / "metrics.jsonl", run / "lock"
     run.mkdir()
     os.mkfifo(metrics)
-    launcher = place.start("held-up", 2, train__steps=4)
+    launcher = place.begin(2, "held-up", {"train.steps": 4})
     try:
         # Ends when the first rank reads it.
         writer = os.open(metrics, os.O_WRONLY)
@@ -156,13 +128,13 @@ def check_held_up(place, check):
 def check_refusals(place, check):
     """What a start that was refused does to a finished run: nothing."""
     run = place.folder / "finished"
-    said = place.train("finished", 2, train__steps=4)
+    said = place.train(2, "finished", {"train.steps": 4})
     for words in ["llama, ", "768 tokens a step (12 sequences of 64)", "begins anew, up to step 4",
                   "done: 4 steps (4 in this start", "trireme generate --weights"]:
         check(words in said, f"a run does not say '{words}': {said}")
     before = sorted((str(path), path.stat().st_mtime_ns) for path in run.rglob("*"))
-    place.train("finished", 2, code=USAGE, words=["--fresh"], train__steps=8)
-    place.train("finished", 2, code=6, train__steps=8, data__train=place.folder / "no-such")
+    place.train(2, "finished", {"train.steps": 8}, "--fresh", code=USAGE)
+    place.train(2, "finished", {"train.steps": 8, "data.train": place.folder / "no-such"}, code=6)
     after = sorted((str(path), path.stat().st_mtime_ns) for path in run.rglob("*"))
     check(before == after, f"refused starts have changed {set(before) ^ set(after)}")
     postmortem = json.loads(place.trireme("why", run, "--no-slurm", "--json"))
@@ -176,11 +148,11 @@ def check_leftovers(place, check):
     left = place.folder / "finished/checkpoints/step-000000002.tmp-0123"
     left.mkdir()
     (left / "shard-00000.h5").write_bytes(bytes(1000))
-    said = place.train("finished", 1, train__steps=5)
+    said = place.train(1, "finished", {"train.steps": 5})
     check("goes on after step 4, up to step 5" in said, f"no word of where it goes on: {said}")
     check("was to end at step 4, and its learning rate has come to its minimum" in said,
           f"no word of the learning rate: {said}")
-    said = place.train("finished", 1, train__steps=5)
+    said = place.train(1, "finished", {"train.steps": 5})
     check("nothing to do: all 5 steps were done before" in said, f"no word of the end: {said}")
     check("its minimum" not in said, f"a word too many: {said}")
     check(not left.exists(), "half a save of a killed start is still there")
@@ -194,8 +166,8 @@ def check_damage_after_import(place, check):
     place.trireme("checkpoint", "export", place.folder / "finished", "--to", place.folder / "hf",
                   "--without-tokenizer")
     place.trireme("checkpoint", "import", place.folder / "hf", "--to", place.folder / "tuned")
-    settings = {"train__steps": 3, "checkpoint__keep_last": 0}
-    said = place.train("tuned", 2, **settings)
+    settings = {"train.steps": 3, "checkpoint.keep_last": 0}
+    said = place.train(2, "tuned", settings)
     check("begins with imported weights" in said and "continues after" not in said,
           f"an import reads like a resume: {said}")
     whole = place.numbers("tuned", 0)
@@ -205,7 +177,7 @@ def check_damage_after_import(place, check):
     content = bytearray(shard.read_bytes())
     content[-1] ^= 1
     shard.write_bytes(content)
-    said = place.train("tuned", 2, **settings)
+    said = place.train(2, "tuned", settings)
     check("step-000000003 is not used" in said, f"the damage was not seen: {said}")
     check(place.numbers("tuned", 1) == whole,
           f"after a damaged step: {place.numbers('tuned', 1)} instead of {whole}")
@@ -230,7 +202,7 @@ def main():
     arguments = parser.parse_args()
     check = Checks()
     with tempfile.TemporaryDirectory(prefix="trireme-run-directory-") as name:
-        place = Place(arguments, pathlib.Path(name), check)
+        place = Directories(arguments, pathlib.Path(name))
         for part in [check_lock, check_lost_lock, check_held_up, check_refusals, check_leftovers,
                      check_damage_after_import, check_metrics]:
             begin = time.time()

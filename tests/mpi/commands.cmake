@@ -35,8 +35,7 @@ endif()
 # Lists, comparisons and pages of real runs.
 if(TARGET trireme AND TRIREME_MPIEXEC)
   add_test(NAME mpi.reports COMMAND python3 "${CMAKE_CURRENT_SOURCE_DIR}/reports_test.py"
-    --trireme $<TARGET_FILE:trireme> --mpirun "${PROJECT_SOURCE_DIR}/tests/support/mpirun"
-    --root "${PROJECT_SOURCE_DIR}")
+    --trireme $<TARGET_FILE:trireme> --mpirun "${PROJECT_SOURCE_DIR}/tests/support/mpirun")
   set_tests_properties(mpi.reports PROPERTIES LABELS mpi PROCESSORS 2 TIMEOUT 300)
 endif()
 
@@ -44,7 +43,7 @@ endif()
 if(TARGET trireme AND TRIREME_MPIEXEC AND TARGET volatile_fs)
   add_test(NAME mpi.verdict COMMAND python3 "${CMAKE_CURRENT_SOURCE_DIR}/verdict_test.py"
     --trireme $<TARGET_FILE:trireme> --mpirun "${PROJECT_SOURCE_DIR}/tests/support/mpirun"
-    --root "${PROJECT_SOURCE_DIR}" --volatile-fs $<TARGET_FILE:volatile_fs>)
+    --volatile-fs $<TARGET_FILE:volatile_fs>)
   set_tests_properties(mpi.verdict PROPERTIES LABELS "mpi;slow" RUN_SERIAL TRUE TIMEOUT 600
     SKIP_RETURN_CODE 77)
 endif()
@@ -52,8 +51,7 @@ endif()
 # Traces of real runs; what HolisticTraceAnalysis makes of them, among the slow ones.
 if(TARGET trireme AND TRIREME_MPIEXEC)
   set(tracing python3 "${CMAKE_CURRENT_SOURCE_DIR}/tracing_test.py"
-    --trireme $<TARGET_FILE:trireme> --mpirun "${PROJECT_SOURCE_DIR}/tests/support/mpirun"
-    --root "${PROJECT_SOURCE_DIR}")
+    --trireme $<TARGET_FILE:trireme> --mpirun "${PROJECT_SOURCE_DIR}/tests/support/mpirun")
   add_test(NAME mpi.tracing COMMAND ${tracing})
   set_tests_properties(mpi.tracing PROPERTIES LABELS mpi PROCESSORS 2 TIMEOUT 300)
   add_test(NAME mpi.tracing/hta COMMAND ${tracing} --hta)
@@ -64,6 +62,6 @@ endif()
 # What a person sees at a terminal.
 if(TARGET trireme AND TRIREME_MPIEXEC)
   add_test(NAME mpi.terminal COMMAND python3 "${CMAKE_CURRENT_SOURCE_DIR}/terminal_test.py"
-    --trireme $<TARGET_FILE:trireme> --root "${PROJECT_SOURCE_DIR}")
+    --trireme $<TARGET_FILE:trireme>)
   set_tests_properties(mpi.terminal PROPERTIES LABELS mpi PROCESSORS 2 TIMEOUT 300)
 endif()

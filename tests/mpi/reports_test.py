@@ -3,7 +3,7 @@
 """Real runs as `trireme runs`, `compare` and `report` show them: one that is killed and goes on, one
 of other settings, one that fails. The pages are read by a parser of HTML.
 
-usage: reports_test.py --trireme FILE --mpirun FILE --root FOLDER
+usage: reports_test.py --trireme FILE --mpirun FILE
 """
 import argparse
 import html.parser
@@ -11,10 +11,13 @@ import json
 import os
 import pathlib
 import signal
-import subprocess
 import sys
 import tempfile
 import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+sys.dont_write_bytecode = True
+from place import Place  # noqa: E402
 
 VOID = {"meta", "br", "img", "input", "link", "hr"}
 
@@ -73,44 +76,12 @@ class Page(html.parser.HTMLParser):
         return " ".join(" ".join(self.texts).split())
 
 
-class Place:
+class Reports(Place):
     def __init__(self, options, folder):
-        self.options, self.folder = options, folder
-        self.environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        docs = sorted((options.root / "docs").glob("*.md"))
-        self.trireme("tokenizer", "train", "--input", *docs, "--vocab-size", 512, "--out",
-                     folder / "tokenizer.json")
-        self.trireme("data", "prepare", "--input", *docs, "--tokenizer", folder / "tokenizer.json",
-                     "--validation-fraction", 0.1, "--out", folder / "tokens")
-
-    def trireme(self, *words, code=0):
-        end = subprocess.run([str(word) for word in (self.options.trireme, "-q", *words)], text=True,
-                             capture_output=True, timeout=120, cwd=self.folder, check=False,
-                             env=self.environment)
-        assert end.returncode == code, f"{words} ended with {end.returncode}\n{end.stderr}"
-        return end.stdout if code == 0 else end.stderr
-
-    def command(self, ranks, name, settings):
-        settings = {"run.directory": f"runs/{name}", "data.train": "tokens",
-                    "data.validation": "tokens.validation", "data.tokenizer": "tokenizer.json",
-                    "train.eval_every": 5, "train.eval_batches": 1, "checkpoint.every_steps": 5,
-                    "numerics.threads": 1} | settings
-        words = [self.options.mpirun, ranks, self.options.trireme, "-q", "train",
-                 self.options.root / "configs/debug-tiny.conf"]
-        for key, value in settings.items():
-            words += ["--set", f"{key}={value}"]
-        return [str(word) for word in words]
-
-    def train(self, ranks, name, settings, code=0):
-        end = subprocess.run(self.command(ranks, name, settings), text=True, capture_output=True,
-                             timeout=120, cwd=self.folder, check=False, env=self.environment)
-        assert (end.returncode == 0) == (code == 0), f"{name}: {end.returncode}\n{end.stderr}"
-        return end.stderr
-
-    def start(self, ranks, name, settings):
-        return subprocess.Popen(self.command(ranks, name, settings), cwd=self.folder,
-                                env=self.environment, start_new_session=True,
-                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        super().__init__(options.trireme, folder, options.mpirun, settings={
+            "data.validation": "tokens.validation", "train.eval_every": 5, "train.eval_batches": 1,
+            "checkpoint.every_steps": 5, "numerics.threads": 1})
+        self.make_tokens("--validation-fraction", 0.1)
 
     def listed(self):
         lines = self.trireme("runs", "runs", "--json").splitlines()
@@ -131,8 +102,7 @@ class Place:
 
 def look_at_running(place, process):
     deadline = time.monotonic() + 150
-    record = place.folder / "runs/a/metrics.jsonl"
-    while not (record.exists() and '"kind":"save","step":5,' in record.read_text()):
+    while not any(line["step"] == 5 for line in place.lines("a", "save")):
         assert time.monotonic() < deadline and process.poll() is None, "no step 5 was saved"
         time.sleep(0.05)
     running = place.listed()["a"]
@@ -230,10 +200,10 @@ def mistakes(place):
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("trireme", "mpirun", "root"):
+    for name in ("trireme", "mpirun"):
         parser.add_argument(f"--{name}", required=True, type=lambda text: pathlib.Path(text).resolve())
     with tempfile.TemporaryDirectory(prefix="trireme-reports-") as folder:
-        place = Place(parser.parse_args(), pathlib.Path(folder))
+        place = Reports(parser.parse_args(), pathlib.Path(folder))
         kill_and_look(place)
         compare(place)
         page_that_cannot_be_written(place)

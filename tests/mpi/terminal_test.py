@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run and `trireme watch` at a terminal of known size, and the same run's log in a file.
 
-usage: terminal_test.py --trireme FILE --root FOLDER
+usage: terminal_test.py --trireme FILE
 """
 import argparse
 import fcntl
@@ -19,6 +19,10 @@ import tempfile
 import termios
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+sys.dont_write_bytecode = True
+from place import PAGES, Place  # noqa: E402
+
 ESCAPE = re.compile(r"\033\[[?0-9;]*[A-Za-z]")
 STEPS = 300
 
@@ -26,13 +30,13 @@ STEPS = 300
 class Terminal:
     """A program whose standard streams are a terminal."""
 
-    def __init__(self, words, columns, environment, rows=30):
+    def __init__(self, words, columns, environment, folder, rows=30):
         self.master, slave = pty.openpty()
         self.resize(columns, rows)
         self.modes = termios.tcgetattr(slave)
         self.slave, self.text = slave, ""
         self.process = subprocess.Popen(words, stdin=slave, stdout=slave, stderr=slave, close_fds=True,
-                                        env=environment, start_new_session=True)
+                                        env=environment, cwd=folder, start_new_session=True)
 
     def resize(self, columns, rows=30):
         fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -69,32 +73,21 @@ def drawn(text):
     return [line for line in re.split(r"[\r\n]+", ESCAPE.sub("", text)) if line]
 
 
-class Place:
+class Shown(Place):
     def __init__(self, options, folder):
-        self.options, self.folder = options, folder
+        super().__init__(options.trireme, folder, settings={
+            "parallel.tensor": 2, "numerics.threads": 1, "train.log_every": 10}, quiet=False)
         self.environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "OMP_NUM_THREADS": "1",
                             "TERM": "xterm", "LANG": "C.UTF-8"}
-        docs = sorted((options.root / "docs").glob("*.md"))
-        for words in (["tokenizer", "train", "--input", *docs, "--vocab-size", 512, "--out", "tokenizer.json"],
-                      ["data", "prepare", "--input", *docs, "--tokenizer", "tokenizer.json", "--out", "tokens"]):
-            subprocess.run([str(word) for word in (options.trireme, "-q", *words)], check=True, cwd=folder,
-                           env=self.environment)
-
-    def words(self, name, *more, steps=STEPS):
-        settings = {"run.directory": f"{self.folder}/runs/{name}", "data.train": f"{self.folder}/tokens",
-                    "data.tokenizer": f"{self.folder}/tokenizer.json", "train.steps": steps,
-                    "parallel.tensor": 2, "numerics.threads": 1, "train.log_every": 10}
-        words = [self.options.trireme, "train", self.options.root / "configs/debug-tiny.conf", "--ranks", 2]
-        for key, value in settings.items():
-            words += ["--set", f"{key}={value}"]
-        return [str(word) for word in (*words, *more)]
+        self.make_tokens()
 
 
 def at_a_terminal(place):
     """Ranks that --ranks has started know the terminal, although they write to a pipe."""
     for columns, more in ((100, {}), (60, {"NO_COLOR": "1"})):
         name = f"at-{columns}"
-        terminal = Terminal(place.words(name), columns, place.environment | more)
+        words = place.command(2, name, {"train.steps": STEPS})
+        terminal = Terminal(words, columns, place.environment | more, place.folder)
         try:
             assert terminal.end() == 0, terminal.text
             text = terminal.text
@@ -109,7 +102,7 @@ def at_a_terminal(place):
         assert ("\033[32m" in text) == ("NO_COLOR" not in more), "colours"
         assert "━" not in drawn(text)[-1], "the status line is gone in the end"
         # The rank's file is plain.
-        log = (place.folder / "runs" / name / "log/r0000.txt").read_text()
+        log = (place.directory(name) / "log/r0000.txt").read_text()
         assert "\033" not in log and "\r" not in log
         assert f"step    {STEPS}/{STEPS}" in log and 2 <= log.count(" tok/s ") < STEPS / 10, log
 
@@ -117,25 +110,23 @@ def at_a_terminal(place):
 def in_a_file(place):
     """Off a terminal: plain, the first and the last step, and one every ten seconds between."""
     begin = time.monotonic()
-    end = subprocess.run(place.words("in-a-file"), env=place.environment, text=True, capture_output=True,
-                         timeout=200, check=False)
+    said = place.train(2, "in-a-file", {"train.steps": STEPS})
     seconds = time.monotonic() - begin
-    assert end.returncode == 0, end.stderr
-    assert "\033" not in end.stderr and "\r" not in end.stderr, end.stderr
-    steps = [int(step) for step in re.findall(r"step +(\d+)/\d+  loss", end.stderr)]
+    assert "\033" not in said and "\r" not in said, said
+    steps = [int(step) for step in re.findall(r"step +(\d+)/\d+  loss", said)]
     assert steps[0] == 10 and steps[-1] == STEPS and len(steps) <= 2 + seconds / 10, steps
 
 
 def preparing(place):
     """Commands that read much text draw what is done as a run does; off a terminal they draw nothing."""
     text = place.folder / "much.txt"
-    docs = "".join(path.read_text() for path in sorted((place.options.root / "docs").glob("*.md")))
+    docs = "".join(path.read_text() for path in PAGES)
     text.write_text(docs * (1 + 30_000_000 // len(docs)))
     words = [str(word) for word in (
-        place.options.trireme, "data", "prepare", "--input", text, "--threads", 1, "--document-separator",
+        *place.program, "data", "prepare", "--input", text, "--threads", 1, "--document-separator",
         "blank-line", "--tokenizer", place.folder / "tokenizer.json", "--out", place.folder / "much")]
     for columns in (100, 40):
-        terminal = Terminal(words, columns, place.environment)
+        terminal = Terminal(words, columns, place.environment, place.folder)
         try:
             assert terminal.end() == 0, terminal.text
         finally:
@@ -152,16 +143,14 @@ def preparing(place):
 
 def watched(place):
     """Drawn again for a new size; q ends it and leaves the run and the terminal as they are."""
-    run = subprocess.Popen(place.words("watched", steps=10**7), env=place.environment, start_new_session=True,
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    run = place.start(2, "watched", {"train.steps": 10**7})
     terminal = None
     try:
-        record = place.folder / "runs/watched/metrics.jsonl"
-        while not (record.exists() and '"kind":"train"' in record.read_text()):
+        while not place.lines("watched", "train"):
             assert run.poll() is None
             time.sleep(0.05)
-        words = [str(place.options.trireme), "watch", str(record.parent), "--interval", "0.2"]
-        terminal = Terminal(words, 80, place.environment)
+        words = [str(place.program[0]), "watch", "runs/watched", "--interval", "0.2"]
+        terminal = Terminal(words, 80, place.environment, place.folder)
         terminal.wait_for("q quits")
         assert terminal.text.startswith("\033[?1049h"), "the screen before comes back"
         begin = len(terminal.text)
@@ -179,13 +168,12 @@ def watched(place):
         assert terminal.end() == 0
         assert "\033[?1049l" in terminal.text and termios.tcgetattr(terminal.slave) == terminal.modes
         assert run.poll() is None, "the run goes on"
-        once = subprocess.run([*words, "--once"], text=True, capture_output=True, check=True,
-                              env=place.environment).stdout
+        once = place.end_of([*words, "--once"], 0).stdout
         assert "\033" not in once and "running" in once.splitlines()[0], once
         terminal.close()
-        terminal = Terminal(words, 80, place.environment)
+        terminal = Terminal(words, 80, place.environment, place.folder)
         terminal.wait_for("q quits")
-        (record.parent / "STOP").touch()
+        (place.directory("watched") / "STOP").touch()
         assert terminal.end() == 0, "it ends with the run"
         left = ESCAPE.sub("", terminal.text[terminal.text.rindex("\033[?1049l"):])
         assert " stopped " in left and "loss" in left, "the last picture stays"
@@ -199,10 +187,9 @@ def watched(place):
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("trireme", "root"):
-        parser.add_argument(f"--{name}", required=True, type=lambda text: pathlib.Path(text).resolve())
+    parser.add_argument("--trireme", required=True, type=lambda text: pathlib.Path(text).resolve())
     with tempfile.TemporaryDirectory(prefix="trireme-terminal-") as folder:
-        place = Place(parser.parse_args(), pathlib.Path(folder))
+        place = Shown(parser.parse_args(), pathlib.Path(folder))
         at_a_terminal(place)
         in_a_file(place)
         preparing(place)

@@ -3,7 +3,7 @@
 """Traces of real runs: what they say is what metrics.jsonl says, their events nest, messages have
 arrows, a run that goes on is asked without a restart, and clocks of ranks may differ.
 
-usage: tracing_test.py --trireme FILE --mpirun FILE --root FOLDER [--hta]
+usage: tracing_test.py --trireme FILE --mpirun FILE [--hta]
   --hta  HolisticTraceAnalysis reads the traces (a virtual environment in .cache, made when missing)
 """
 import argparse
@@ -17,53 +17,25 @@ import tempfile
 import time
 import venv
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+sys.dont_write_bytecode = True
+from place import ROOT, Place  # noqa: E402
+
 SKIPPED = 77
 PACKAGES = ("HolisticTraceAnalysis",)
 
 
-class Place:
+class Traces(Place):
     def __init__(self, options, folder):
-        self.options, self.folder = options, folder
-        self.environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        docs = sorted((options.root / "docs").glob("*.md"))
-        self.trireme("tokenizer", "train", "--input", *docs, "--vocab-size", 512, "--out",
-                     folder / "tokenizer.json")
-        self.trireme("data", "prepare", "--input", *docs, "--tokenizer", folder / "tokenizer.json",
-                     "--validation-fraction", 0.1, "--out", folder / "tokens")
-
-    def trireme(self, *words, code=0):
-        end = subprocess.run([str(word) for word in (self.options.trireme, "-q", *words)], text=True,
-                             capture_output=True, timeout=120, cwd=self.folder, check=False,
-                             env=self.environment)
-        assert end.returncode == code, f"{words} ended with {end.returncode}\n{end.stderr}"
-        return end.stdout if code == 0 else end.stderr
-
-    def command(self, ranks, name, settings):
-        settings = {"run.directory": f"runs/{name}", "data.train": "tokens",
-                    "data.validation": "tokens.validation", "data.tokenizer": "tokenizer.json",
-                    "model.num_hidden_layers": 4, "numerics.threads": 1} | settings
-        words = [self.options.mpirun, ranks, self.options.trireme, "-q", "train",
-                 self.options.root / "configs/debug-tiny.conf"]
-        for key, value in settings.items():
-            words += ["--set", f"{key}={value}"]
-        return [str(word) for word in words]
-
-    def train(self, ranks, name, settings):
-        end = subprocess.run(self.command(ranks, name, settings), text=True, capture_output=True,
-                             timeout=120, cwd=self.folder, check=False, env=self.environment)
-        assert end.returncode == 0, f"{name}: {end.returncode}\n{end.stderr}"
-
-    def start(self, ranks, name, settings):
-        return subprocess.Popen(self.command(ranks, name, settings), cwd=self.folder,
-                                env=self.environment, start_new_session=True,
-                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        super().__init__(options.trireme, folder, options.mpirun, settings={
+            "data.validation": "tokens.validation", "model.num_hidden_layers": 4, "numerics.threads": 1})
+        self.make_tokens("--validation-fraction", 0.1)
 
     def steps(self, name):
-        lines = (self.folder / f"runs/{name}/metrics.jsonl").read_text().splitlines()
-        return {line["step"]: line for line in map(json.loads, lines) if line["kind"] == "train"}
+        return {line["step"]: line for line in self.lines(name, "train")}
 
     def events(self, name, steps, rank):
-        path = self.folder / f"runs/{name}/trace/steps-{steps}/rank-{rank:04}.json"
+        path = self.directory(name) / f"trace/steps-{steps}/rank-{rank:04}.json"
         return [event for event in json.loads(path.read_text())["traceEvents"] if event["ph"] == "X"]
 
 
@@ -171,10 +143,9 @@ def check_arrows(events, error=0):
 def asked_while_it_runs(place):
     process = place.start(2, "asked", {"train.steps": 100000, "checkpoint.every_minutes": 0,
                                        "train.eval_every": 0})
-    record = place.folder / "runs/asked/metrics.jsonl"
     try:
         deadline = time.monotonic() + 60
-        while not (record.exists() and '"kind":"train"' in record.read_text()):
+        while not place.lines("asked", "train"):
             assert time.monotonic() < deadline and process.poll() is None
             time.sleep(0.05)
         said = place.trireme("profile", "runs/asked", "--steps", 3)
@@ -184,7 +155,7 @@ def asked_while_it_runs(place):
         traces = sorted((place.folder / "runs/asked/trace").iterdir())
         assert len(traces) == 2 and not (place.folder / "runs/asked/PROFILE").exists(), traces
         # The run has gone on, without another start.
-        starts = [line for line in record.read_text().splitlines() if '"event":"start"' in line]
+        starts = [line for line in place.lines("asked", "event") if line["event"] == "start"]
         assert process.poll() is None and len(starts) == 1
     finally:
         (place.folder / "runs/asked/STOP").touch()
@@ -213,13 +184,11 @@ def clocks_that_differ(place):
     shifted.write_text('#!/bin/bash\nif [[ $OMPI_COMM_WORLD_RANK == 1 ]]; then\n'
                        '  exec unshare -T --fork --monotonic 1000 "$0.program" "$@"\nfi\nexec "$0.program" "$@"\n')
     shifted.chmod(0o755)
-    (place.folder / "shifted.program").symlink_to(place.options.trireme)
+    (place.folder / "shifted.program").symlink_to(place.program[0])
     words = place.command(2, "shifted", {"train.steps": 5, "train.profile": "3..4", "parallel.pipeline": 2,
                                          "run.order": "slurm", "comm.backend": "mpi"})
-    words[words.index(str(place.options.trireme))] = str(shifted)
-    end = subprocess.run(words, text=True, capture_output=True, timeout=120, cwd=place.folder,
-                         check=False, env=place.environment)
-    assert end.returncode == 0, end.stderr
+    words[words.index(str(place.program[0]))] = str(shifted)
+    place.end_of(words, 0)
     answer = told_of(place, "shifted")
     error = answer["ranks"][1]["clock_error_seconds"]
     assert 0 < error < 0.1, answer
@@ -236,9 +205,9 @@ def mistakes(place):
     assert "is no range of steps" in place.trireme("trace", "runs/planned", "--steps", "x", code=2)
 
 
-def enter_environment(root):
+def enter_environment():
     """Runs this script again where HolisticTraceAnalysis is."""
-    folder = root / ".cache/tracing-venv"
+    folder = ROOT / ".cache/tracing-venv"
     if pathlib.Path(sys.prefix).resolve() == folder.resolve():
         return
     if not (folder / "complete").exists():
@@ -285,14 +254,14 @@ def read_by_hta(place):
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("trireme", "mpirun", "root"):
+    for name in ("trireme", "mpirun"):
         parser.add_argument(f"--{name}", required=True, type=lambda text: pathlib.Path(text).resolve())
     parser.add_argument("--hta", action="store_true")
     options = parser.parse_args()
     if options.hta:
-        enter_environment(options.root)
+        enter_environment()
     with tempfile.TemporaryDirectory(prefix="trireme-tracing-") as folder:
-        place = Place(options, pathlib.Path(folder))
+        place = Traces(options, pathlib.Path(folder))
         if options.hta:
             read_by_hta(place)
             return 0

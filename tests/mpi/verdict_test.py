@@ -3,7 +3,7 @@
 uneven stage, tiny micro-batches, a slow disk, starved data. Of good runs they say nothing. A slow
 link: tests/slurm/slow_link_test.
 
-usage: verdict_test.py --trireme FILE --mpirun FILE --root FOLDER --volatile-fs FILE
+usage: verdict_test.py --trireme FILE --mpirun FILE --volatile-fs FILE
 """
 import argparse
 import contextlib
@@ -15,14 +15,16 @@ import sys
 import tempfile
 import time
 
-from reports_test import Place
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+sys.dont_write_bytecode = True
+from place import PAGES, Place  # noqa: E402
 
 SKIPPED = 77
 # Large enough for products to take most of a step; 512 tokens a micro-batch are not few.
 MODEL = {"model.hidden_size": 128, "model.intermediate_size": 384, "model.num_hidden_layers": 4,
          "train.sequence_length": 512, "model.max_position_embeddings": 512, "train.global_batch": 4,
          "train.steps": 40, "train.eval_every": 0, "checkpoint.every_steps": 1000,
-         "checkpoint.every_minutes": 0}
+         "checkpoint.every_minutes": 0, "numerics.threads": 1}
 
 
 def findings(place, name):
@@ -55,7 +57,7 @@ def slow_folder(place, program, source, *words):
 
 
 def judge(place, name, ranks, settings, expected):
-    place.train(ranks, name, MODEL | settings)
+    place.train(ranks, name, settings)
     found = findings(place, name)
     print(f"{name}: {found or 'nothing'}", flush=True)
     assert [rule for rule, _ in found] == expected, (name, expected, found)
@@ -66,8 +68,7 @@ def starved(place, program):
     """Storage that takes 50 ms for a page of tokens, of which nothing stays in memory."""
     source = place.folder / "many"
     source.mkdir()
-    docs = sorted((place.options.root / "docs").glob("*.md"))
-    place.trireme("data", "prepare", "--input", *docs, "--tokenizer", "tokenizer.json", "--out",
+    place.trireme("data", "prepare", "--input", *PAGES, "--tokenizer", "tokenizer.json", "--out",
                   source / "tokens")
     with slow_folder(place, program, source, "--slow-reads", 50) as folder:
         found = judge(place, "starved", 1, {"data.train": folder / "tokens"}, ["data"])
@@ -76,14 +77,15 @@ def starved(place, program):
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("trireme", "mpirun", "root", "volatile-fs"):
+    for name in ("trireme", "mpirun", "volatile-fs"):
         parser.add_argument(f"--{name}", required=True, type=lambda text: pathlib.Path(text).resolve())
     options = parser.parse_args()
     if not os.path.exists("/dev/fuse"):
         print("no /dev/fuse")
         return SKIPPED
     with tempfile.TemporaryDirectory(prefix="trireme-verdict-") as text:
-        place = Place(options, pathlib.Path(text))
+        place = Place(options.trireme, pathlib.Path(text), options.mpirun, settings=MODEL)
+        place.make_tokens()
         judge(place, "good", 1, {}, [])
         judge(place, "good-on-two", 2, {"train.global_batch": 16}, [])
         uneven = judge(place, "uneven", 2, {

@@ -19,16 +19,16 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "fault"))
 from fault_test import Checks  # noqa: E402
-from run_directory_test import USAGE, Place  # noqa: E402
+from run_directory_test import USAGE, Directories  # noqa: E402
 from s3_client import Bucket  # noqa: E402
 
 CHECKPOINT = 6
 STEPS = 30
 
 
-def settings(name, **more):
-    return {"train__steps": STEPS, "checkpoint__every_steps": 3, "checkpoint__keep_last": 2,
-            "checkpoint__directory": f"s3://steps/{name}"} | more
+def settings(name, more=None):
+    return {"train.steps": STEPS, "checkpoint.every_steps": 3, "checkpoint.keep_last": 2,
+            "checkpoint.directory": f"s3://steps/{name}"} | (more or {})
 
 
 def names(bucket, prefix):
@@ -43,8 +43,8 @@ def steps_in(bucket, prefix):
 
 def check_training(check, place, bucket):
     """Killed while it saves, continued on four ranks instead of two, equal to a run in a folder."""
-    place.train("whole", 2, train__steps=STEPS)
-    launcher = place.start("run", 2, **settings("a", train__steps=10**6))
+    place.train(2, "whole", {"train.steps": STEPS})
+    launcher = place.begin(2, "run", settings("a", {"train.steps": 10**6}))
     until = time.time() + 120
     while len(place.lines("run", "save")) < 4 and launcher.poll() is None and time.time() < until:
         time.sleep(0.01)
@@ -53,7 +53,7 @@ def check_training(check, place, bucket):
     said = launcher.communicate(timeout=60)[0]
     saved = [line["step"] for line in place.lines("run", "save")]
     check(len(saved) >= 4, f"four saves before the kill: {said}")
-    said = place.train("run", 4, parallel__tensor=2, **settings("a", train__steps=saved[-1] + 6))
+    said = place.train(4, "run", settings("a", {"train.steps": saved[-1] + 6}) | {"parallel.tensor": 2})
     check(f"goes on after step {saved[-1]}" in said, said)
     said = place.trireme("checkpoint", "list", place.folder / "run", "--json")
     listed = [json.loads(line) for line in said.splitlines()]
@@ -68,11 +68,11 @@ def check_training(check, place, bucket):
 
 def check_equal(check, place):
     """The same numbers as from a folder, by way of another layout."""
-    place.train("other", 2, **settings("b", train__steps=10, checkpoint__every_steps=5))
-    place.train("other", 1, **settings("b", checkpoint__every_steps=5))
-    place.train("folder", 2, **settings("b", train__steps=10, checkpoint__every_steps=5,
-                                        checkpoint__directory=""))
-    place.train("folder", 1, **settings("b", checkpoint__every_steps=5, checkpoint__directory=""))
+    place.train(2, "other", settings("b", {"train.steps": 10, "checkpoint.every_steps": 5}))
+    place.train(1, "other", settings("b", {"checkpoint.every_steps": 5}))
+    place.train(2, "folder", settings("b", {"train.steps": 10, "checkpoint.every_steps": 5,
+                                          "checkpoint.directory": ""}))
+    place.train(1, "folder", settings("b", {"checkpoint.every_steps": 5, "checkpoint.directory": ""}))
     said = place.trireme("checkpoint", "diff", place.folder / "folder", place.folder / "other",
                          "--must-be-equal")
     check("are the same, bit by bit" in said, said)
@@ -111,25 +111,24 @@ def check_commands(check, place, bucket, step):
 
 
 def check_owners(check, place):
-    said = place.train("second", 2, code=USAGE, **settings("a"))
+    said = place.train(2, "second", settings("a"), code=USAGE)
     check("has the checkpoints of another run" in said and str(place.folder / "run") in said, said)
     check(said.count("another run") == 1, f"said once: {said}")
-    said = place.train("misspelt", 2, code=USAGE,
-                       **settings("a", checkpoint__directory="S3://steps/a"))
+    said = place.train(2, "misspelt", settings("a", {"checkpoint.directory": "S3://steps/a"}), code=USAGE)
     check("which is no URL that is known here" in said, said)
-    said = place.train("run", 2, code=USAGE, **settings("elsewhere"))
+    said = place.train(2, "run", settings("elsewhere"), code=USAGE)
     check("but this run's checkpoints are in 's3://steps/a'" in said, said)
 
 
 def check_damage(check, place, bucket):
     """A damaged newest step is named and not used; one without a manifest stays while it is young."""
-    place.train("bad", 2, **settings("c", train__steps=9))
+    place.train(2, "bad", settings("c", {"train.steps": 9}))
     shard = next(name for name in names(bucket, "c/step-000000009/") if "shard-00001" in name)
     data = bytearray(bucket.get(shard))
     data[(1 << 20) + 4096] ^= 1  # in the values, which begin at the second MiB
     bucket.put(shard, bytes(data))
     bucket.put("c/step-000000012/0abc/shard-00000.h5", b"left by a save that was killed")
-    said = place.train("bad", 2, **settings("c", train__steps=10))
+    said = place.train(2, "bad", settings("c", {"train.steps": 10}))
     check("step-000000009 is not used" in said and "shard-00001.h5" in said, said)
     check("goes on after step 6" in said, said)
     check("removed" not in said, said)
@@ -145,7 +144,7 @@ def check_refusals(check, place):
             del os.environ[name]
         else:
             os.environ[name] = value
-        result = subprocess.run(place.command("refused", 2, **settings("d")), text=True, timeout=90,
+        result = subprocess.run(place.command(2, "refused", settings("d")), text=True, timeout=90,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         os.environ[name] = before
         check(result.returncode != 0 and result.stdout.count(text) == 1, result.stdout)
@@ -161,7 +160,7 @@ def main():
     check = Checks()
     bucket = Bucket("steps")
     with tempfile.TemporaryDirectory(prefix="trireme-store-") as name:
-        place = Place(arguments, pathlib.Path(name), check)
+        place = Directories(arguments, pathlib.Path(name))
         step = check_training(check, place, bucket)
         check_equal(check, place)
         check_commands(check, place, bucket, step)

@@ -4,7 +4,7 @@
 SIGKILL of all of it, and through its next start: each step arrives once, with the numbers that
 metrics.jsonl has.
 
-usage: live_test.py --trireme FILE --root FOLDER
+usage: live_test.py --trireme FILE
 """
 import argparse
 import collections
@@ -21,45 +21,27 @@ import tempfile
 import threading
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 sys.dont_write_bytecode = True
 import collector as otlp  # noqa: E402
 import readers  # noqa: E402
+from place import Place  # noqa: E402
 
 
-class Place:
+class Live(Place):
     def __init__(self, options, folder):
-        self.options, self.folder = options, folder
-        self.environment = os.environ | {"OMP_NUM_THREADS": "1"}
-        docs = sorted((options.root / "docs").glob("*.md"))
-        for words in (["tokenizer", "train", "--input", *docs, "--vocab-size", 512, "--out", "tokenizer.json"],
-                      ["data", "prepare", "--input", *docs, "--tokenizer", "tokenizer.json", "--out", "tokens"]):
-            subprocess.run([str(word) for word in (options.trireme, "-q", *words)], check=True, cwd=folder)
+        super().__init__(options.trireme, folder, settings={
+            "numerics.threads": 1, "parallel.pipeline": 2, "train.profile": "3..4", "track.interval": "100ms",
+            # Another number of steps changes no step that comes again.
+            "optimizer.curve": "constant", "checkpoint.every_steps": 20}, quiet=False)
+        self.make_tokens()
 
-    def start(self, steps, target, **more):
-        settings = {"run.directory": "runs/live", "data.train": "tokens", "data.tokenizer": "tokenizer.json",
-                    "train.steps": steps, "numerics.threads": 1,
-                    # Another number of steps changes no step that comes again.
-                    "optimizer.curve": "constant", "checkpoint.every_steps": 20,
-                    "parallel.pipeline": 2, "train.profile": "3..4",
-                    "track.to": target, "track.interval": "100ms"} | more
-        words = [self.options.trireme, "train", self.options.root / "configs/debug-tiny.conf", "--ranks", 2]
-        for key, value in settings.items():
-            words += ["--set", f"{key}={value}"]
-        return subprocess.Popen([str(word) for word in words], cwd=self.folder, env=self.environment,
-                                start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                text=True)
+    def track(self, steps, target):
+        return self.start(2, "live", {"train.steps": steps, "track.to": target}, stderr=subprocess.PIPE)
 
     def losses(self):
         """{step: loss} of the record, the last line of each step."""
-        found = {}
-        for line in (self.folder / "runs/live/metrics.jsonl").read_text().splitlines():
-            try:
-                line = json.loads(line)
-            except ValueError:
-                continue
-            if line["kind"] == "train":
-                found[line["step"]] = line["loss"]
-        return found
+        return {line["step"]: line["loss"] for line in self.lines("live", "train")}
 
 
 def record_of(place, step):
@@ -101,7 +83,7 @@ def run_with_trackers(place, collector):
     def sent():
         return len(collector.points.get("trireme.train.loss", ()))
 
-    process = place.start(10**7, target)
+    process = place.track(10**7, target)
     try:
         wait_until(process, lambda: sent() > 40)
         # The collector is out of order: training goes on, and the other tracker gets its steps.
@@ -119,7 +101,7 @@ def run_with_trackers(place, collector):
         end_all(process)
         collector.silent = None
     steps = max(place.losses()) + 100
-    process = place.start(steps, target)
+    process = place.track(steps, target)
     said = process.communicate(timeout=200)[1]
     assert process.returncode == 0, said
     return steps
@@ -160,12 +142,11 @@ def expect_spans(collector, place, steps):
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("trireme", "root"):
-        parser.add_argument(f"--{name}", required=True, type=lambda text: pathlib.Path(text).resolve())
+    parser.add_argument("--trireme", required=True, type=lambda text: pathlib.Path(text).resolve())
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="trireme-live-") as text, otlp.Collector() as collector:
-        place = Place(options, pathlib.Path(text))
-        wrong = place.start(5, "tensorbord=x")
+        place = Live(options, pathlib.Path(text))
+        wrong = place.track(5, "tensorbord=x")
         said = wrong.communicate(timeout=60)[1]
         assert wrong.returncode == 2 and said.count("did you mean 'tensorboard'") == 1, said
         steps = run_with_trackers(place, collector)
