@@ -57,7 +57,7 @@ std::vector<std::pair<std::string, std::string>> Network::settings_of(const Devi
     settings.emplace_back("MAX_RNDV_RAILS", std::to_string(device.part_count));
   }
   // Segment size: with error handling, UCX 1.13 sends large messages over TCP in segments; the
-  // default of 64 KiB costs a fifth of the bandwidth (docs/performance.md).
+  // default of 64 KiB costs a fifth of the bandwidth (perf/results/communication.md).
   if (choice_.tcp_segment.empty()) settings.emplace_back("RX_SEG_SIZE", "512k");
   return settings;
 }

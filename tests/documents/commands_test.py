@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs every command that README.md and the pages of docs and slurm show, on a model of seconds.
+"""Runs every command that README.md and the pages of docs, slurm and perf/results show, on a model of seconds.
 
 usage: commands_test.py BUILD
 
@@ -28,7 +28,8 @@ for folder in ("support", "track"):
 import mlflow_server  # noqa: E402
 from place import ROOT, Place  # noqa: E402
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "slurm").rglob("*.md"))]
+PAGES = [ROOT / "README.md", *(page for folder in ("docs", "slurm", "perf/results")
+                               for page in sorted((ROOT / folder).rglob("*.md")))]
 # Commands of these pages need one another; the test named runs the page from top to bottom.
 RUN_ELSEWHERE = {"docs/first-model.md": "mpi.first_model"}
 

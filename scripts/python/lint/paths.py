@@ -22,7 +22,7 @@ FOREIGN = {
     "docs/decisions/0008-cpu-gemms-are-single-thread-tiles-on-threads-of-our-own.md": {"dnnl-config.cmake"},
     "docs/decisions/0018-survivors-find-the-cause-of-a-failure-and-end-the-step.md": {"src/ras/client.cc"},
     "docs/gpu-backend.md": {"cusolverDn.h"},
-    "docs/performance.md": {"train.py"},
+    "perf/results/trainers.md": {"train.py"},
 }
 # This one compares files of other projects with ours: only paths that no other has are ours for sure.
 COMPARING = "docs/neighbours.md"
