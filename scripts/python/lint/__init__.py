@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What scripts/lint checks, one module a check: check(root, selection, deep) -> finding lines."""
+"""What scripts/lint checks, one module a check: check(root, selection, options) -> finding lines."""

@@ -239,7 +239,7 @@ def check_text(path, text, exists):
     return [f"{path}:{number}: {message}" for number, message in sorted(found)]
 
 
-def check(root, selection, deep):
+def check(root, selection, options):
     found = list(decision_numbers(selection.paths))
     texts = {}
     for path in selection.texts():

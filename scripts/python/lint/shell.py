@@ -4,7 +4,7 @@
 import subprocess
 
 
-def check(root, selection, deep):
+def check(root, selection, options):
     paths = [str(path) for path in selection.shell()]
     if not paths:
         return []

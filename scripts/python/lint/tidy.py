@@ -154,9 +154,9 @@ def look_at_all(root, command, units, remember):
     return sorted(found)
 
 
-def check(root, selection, deep):
+def check(root, selection, options):
     configure(root)
-    command = command_for(root, deep)
+    command = command_for(root, options.deep)
     version = subprocess.run([PROGRAM, "--version"], stdout=subprocess.PIPE, check=True)
     common = version.stdout + " ".join(command).encode()
     store = root / BUILD / "lint"
@@ -170,7 +170,7 @@ def check(root, selection, deep):
     print(f"lint: tidy: {len(units) - len(new)} of {len(units)} files known to be clean",
           file=sys.stderr, flush=True)
     found = look_at_all(root, command, new, lambda unit: (store / keys[unit.path]).touch())
-    if not selection.named and not deep:
+    if not selection.named and not options.deep:
         forget_others(store, set(keys.values()))
     return found
 
