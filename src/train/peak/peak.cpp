@@ -29,7 +29,7 @@ constexpr Search on_host{768, 1, {milliseconds(60), milliseconds(400)}};
 /// A GPU that has just left its idle clocks takes some milliseconds to reach its working clocks.
 constexpr Search on_gpu{4096, 4, {milliseconds(20), milliseconds(100)}};
 
-std::string rate_text(double flops) {
+std::string flops_rate_text(double flops) {
   constexpr double tera = 1e12;
   return flops >= 1e3 * tera ? base::format("{:.2f} PFLOP/s", flops / (1e3 * tera))
                              : base::format("{:.{}f} TFLOP/s", flops / tera, flops < tera ? 3 : 1);
@@ -60,9 +60,9 @@ double fastest_gemm(device::Kernels& kernels, device::DType dtype) {
   kernels.synchronize();
   // Clock of the device: the host's would count launches and the wait for their end.
   const auto watch = kernels.device().stopwatch();
-  using Clock = device::SettledRate::Clock;
-  device::SettledRate settled(search.patience, Clock::now());
-  while (settled.goes_on(Clock::now())) {
+  using SettleClock = device::SettledRate::Clock;
+  device::SettledRate settled(search.patience, SettleClock::now());
+  while (settled.goes_on(SettleClock::now())) {
     watch->start();
     for (int each = 0; each < search.gemms_together; ++each) {
       kernels.issue(device::LinearForward{x, w, {}, y});
@@ -84,10 +84,10 @@ double fastest_gemms(device::Kernels& kernels, device::DType dtype, comm::Proces
 }
 
 std::string Peak::text() const {
-  auto text = base::format("MFU divides by {} ({})", rate_text(flops), source);
+  auto text = base::format("MFU divides by {} ({})", flops_rate_text(flops), source);
   if (kind == Kind::data_sheet) {
     text += base::format("; the fastest products of all ranks at start reach {} ({:.0f} %)",
-                         rate_text(gemm_flops), 100 * gemm_flops / flops);
+                         flops_rate_text(gemm_flops), 100 * gemm_flops / flops);
   }
   return text;
 }

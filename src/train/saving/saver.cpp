@@ -41,10 +41,6 @@ Saver::Saver(Run run, const Progress& progress, engine::Engine& engine, comm::Pr
                                               open_node_tier(keys_, run_.directory, world_));
 }
 
-void Saver::forget_later_steps() {
-  if (async_saves_) async_saves_->forget_after(progress_.step);
-}
-
 SavedRun Saver::to_save() {
   return {run_.directory,
           run_.checkpoints,
@@ -273,14 +269,6 @@ void Saver::save_if_due() {
 double Saver::expected_seconds() const {
   return longest_seconds_ > 0 ? longest_seconds_
                               : guess_seconds(engine_.options().model, world_.size());
-}
-
-void Saver::await_copy() {
-  if (async_saves_) async_saves_->await_copy();
-}
-
-void Saver::leave_nodes() {
-  if (async_saves_) async_saves_->leave_nodes();
 }
 
 checkpoint::LoadOptions Saver::load_options() const {

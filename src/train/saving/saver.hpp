@@ -49,7 +49,9 @@ class Saver {
   /// Notes that the state was loaded from a step of the run itself.
   void loaded() { loaded_step_ = saved_step_ = progress_.step; }
   /// Removes steps of the nodes behind the state, which the run has gone back to.
-  void forget_later_steps();
+  void forget_later_steps() {
+    if (async_saves_) async_saves_->forget_after(progress_.step);
+  }
   /// The step of this run that this start has loaded.
   std::optional<std::int64_t> loaded_step() const { return loaded_step_; }
   /// The newest step on disk that this start has saved or loaded; -1: none.
@@ -77,7 +79,9 @@ class Saver {
   /// Requests::ask() tells.
   void poll();
   /// Before the state changes: waits until the running save has copied it.
-  void await_copy();
+  void await_copy() {
+    if (async_saves_) async_saves_->await_copy();
+  }
   /// Waits until no save is running.
   void finish();
   /// Waits for a tidy() beside training: it takes the folder of a save for garbage.
@@ -91,7 +95,9 @@ class Saver {
   /// just saved or loaded; failures to remove are ignored.
   void tidy() const { tidy(saved_step_); }
   /// Gives the nodes' storage back, when the run directory has all that the run needs.
-  void leave_nodes();
+  void leave_nodes() {
+    if (async_saves_) async_saves_->leave_nodes();
+  }
 
  private:
   /// Everything that a checkpoint of this moment holds beside tensors.

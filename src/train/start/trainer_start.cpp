@@ -1,29 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 // The begin of a start: its run is opened, told and written down.
+#include "trireme/base/counted.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/checkpoint/place.hpp"
+#include "trireme/checkpoint/signature.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/comm/bytes.hpp"
 #include "trireme/config/checks.hpp"
 #include "trireme/data/exposure.hpp"
+#include "trireme/device/versions.hpp"
 #include "trireme/engine/batch_loader.hpp"
+#include "trireme/engine/dataset.hpp"
+#include "trireme/engine/from_config.hpp"
 #include "trireme/engine/measure.hpp"
 #include "trireme/engine/stage_layers.hpp"
+#include "trireme/inference/samples.hpp"
 #include "trireme/train/continuation.hpp"
 #include "trireme/train/trainer.hpp"
 
+#include "train/choose_gemms.hpp"
+#include "train/clock.hpp"
+#include "train/evaluation.hpp"
+#include "train/nonfinite_steps.hpp"
+#include "train/observers.hpp"
+#include "train/peak/kept_peak.hpp"
+#include "train/peak/peak.hpp"
 #include "train/profile.hpp"
 #include "train/rank_times_recorder.hpp"
 #include "train/requests.hpp"
 #include "train/saving/saver.hpp"
+#include "train/say_attention.hpp"
+#include "train/start/resolved_values.hpp"
 #include "train/start/setup.hpp"
 
 #include <algorithm>
 
 namespace trireme::train {
 namespace {
+
+Report::Settings report_settings(const config::Config& config, const engine::EngineOptions& options,
+                                 const Peak& peak, bool speaks) {
+  const auto& keys = config.options();
+  Report::Settings settings;
+  settings.directory = config::run_directory(config);
+  settings.run = config::run_label(config);
+  settings.steps = keys.train.steps;
+  settings.log_every = keys.train.log_every;
+  settings.log_interval = keys.train.log_interval;
+  settings.flops_per_token =
+      model::flops_per_token(options.model, options.schedule.sequence_length);
+  settings.peak_flops = peak.flops;
+  settings.peak_source = peak.source;
+  settings.peak_may_be_beaten = peak.kind == Peak::Kind::measured;
+  settings.speaks = speaks;
+  return settings;
+}
 
 /// Logs what a start changes of its run.
 void say_changes(const std::vector<std::string>& changes) {
@@ -39,6 +72,141 @@ void say_changes(const std::vector<std::string>& changes) {
 }
 
 }  // namespace
+
+Trainer::Trainer(const config::Config& config, runtime::Session& session, StartOptions start)
+    : config_(continued_together(config, session.cluster.mesh, *session.cluster.world)),
+      keys_(config_.options()),
+      cluster_(session.cluster),
+      kernels_(*session.kernels),
+      directory_(config::run_directory(config_)),
+      options_(std::move(start)),
+      curve_(optim::curve_from(keys_)),
+      nonfinite_(std::make_unique<NonfiniteSteps>(keys_.optimizer.skip_nonfinite)) {
+  if (cluster_.mpi == nullptr) {
+    load(session);
+  } else {
+    // Announced before members are destroyed, whose threads may wait for a file system.
+    cluster_.mpi->announcing([&] { load(session); });
+  }
+}
+
+void Trainer::load(runtime::Session& session) {
+  auto& cluster = cluster_;
+  auto& kernels = kernels_;
+  auto& world = *cluster_.world;
+  const auto model = comm::agree(world, model_from(config_));
+  const auto options =
+      comm::agree(world, engine::options_from(config_, model, cluster.mesh, cluster.rank));
+  say_attention(kernels, options, world);
+  training_data_ = engine::open_dataset(keys_, engine::Split::train, model, world);
+  data_fingerprint_ = engine::agreed_fingerprint(*training_data_, world);
+  std::unique_ptr<data::TokenDataset> validation_data;
+  if (!keys_.data.validation.empty()) {
+    validation_data = engine::open_dataset(keys_, engine::Split::validation, model, world);
+  }
+  const auto samples = inference::agreed_sample_task(config_, model, world);
+  cluster_.start_up.reached("data");
+  auto key = checkpoint::read_key_on_first_rank(keys_.checkpoint.key_file, *cluster_.world);
+  resolved_ = with_values(config_, options);
+  open_run(session);
+  cluster_.start_up.reached("run directory");
+  // Order: before arenas, because timing takes memory of its own, and frees it.
+  if (auto* tuning = kernels.gemm_tuning(); tuning && !keys_.numerics.deterministic) {
+    choose_gemms(*tuning, engine::gemm_calls_of(options),
+                 {directory_ / "products.json", cluster.cache_folder}, world);
+    cluster_.start_up.reached("products");
+  }
+  auto& arenas = cluster.shared_memory ? *cluster.shared_memory : kernels.device();
+  memory_ = std::make_unique<engine::Memory>(
+      engine::Memory::on(arenas, inference::measure_with_samples(options, samples)));
+  const auto groups = cluster.groups.views();
+  engine_ = std::make_unique<engine::Engine>(options, groups, kernels, *memory_);
+  std::unique_ptr<inference::Sampler> sampler;
+  if (samples) {
+    sampler = std::make_unique<inference::Sampler>(*samples, *engine_, groups, kernels, *memory_);
+  }
+  cluster_.start_up.reached("arenas");
+  const auto& cache = cluster.cache_folder;
+  kept_peak_ = std::make_unique<KeptPeak>(
+      KeptPeak::Files{directory_ / "peak.json", cache.empty() ? cache : cache / "peak.json"});
+  const auto peak =
+      find_peak(config_, kernels, {options.numerics.dtype, cluster.binding.gpu_bus_id, rank_kind()},
+                *kept_peak_, world);
+  base::log::info("train", "{}", peak.text());
+  report_ = std::make_unique<Report>(report_settings(config_, options, peak, is_first_rank()));
+  cluster_.start_up.reached("peak");
+  evaluation_ = std::make_unique<Evaluation>(keys_, std::move(validation_data), std::move(sampler),
+                                             *engine_, *report_);
+  observers_ = std::make_unique<Observers>(
+      Observers::Watched{cluster_, kernels, *engine_, *memory_, *report_});
+  saver_ = std::make_unique<Saver>(
+      Saver::Run{keys_, resolved_, directory_, checkpoints_, options_.tool_version, std::move(key),
+                 options_.files, lock_ ? &*lock_ : nullptr},
+      progress_, *engine_, world, *requests_, *report_);
+  restore(options_.start);
+  keep_run_files(model);
+  saver_->forget_later_steps();
+  saver_->tidy();
+  say_start(model);
+  observers_->say_where();
+  cluster_.start_up.reached("state");
+}
+
+/// What decides how fast this rank computes, beside its device.
+std::string Trainer::rank_kind() const {
+  const auto& binding = cluster_.binding;
+  return base::format("{}; {}; {}; {}", options_.tool_version, device::cpu_model(),
+                      base::counted(binding.threads, "thread"), binding.reason);
+}
+
+void Trainer::go_on_from(const Progress& progress) {
+  progress_ = progress;
+  progress_.data_fingerprint = data_fingerprint_;
+}
+
+void Trainer::restore(Start start) {
+  const auto begin = Clock::now();
+  const auto load = keys_.checkpoint.load.value_or("");
+  std::optional<Resumed> found;
+  if (start == Start::resume && load != "none") {
+    saver_->recover_from_nodes();
+    found = resume(checkpoints_, *engine_, *cluster_.world, saver_->load_options());
+    if (!found) refuse_emptied(directory_, checkpoints_, *cluster_.world);
+  } else if (is_first_rank() && start == Start::resume) {
+    say_left_steps(checkpoints_);
+  }
+  beginning_ = "begins anew";
+  const bool is_of_run = found.has_value();
+  if (found) {
+    const auto step = found->progress.step;
+    beginning_ =
+        step == 0 ? "begins with imported weights" : base::format("goes on after step {}", step);
+  }
+  if (!found && !load.empty() && load != "none") {
+    found = start_from(load, *engine_, *cluster_.world, saver_->load_options());
+    beginning_ = base::format("begins with '{}'", load);
+  }
+  if (!found) {
+    engine_->initialise();
+    progress_.data_fingerprint = data_fingerprint_;
+    return;
+  }
+  go_on_from(found->progress);
+  if (is_of_run) saver_->loaded();
+  if (found->progress.data_fingerprint != data_fingerprint_ && progress_.next_sample > 0) {
+    base::log::warning("train",
+                       "the data or their order have changed since step {}; training goes on at "
+                       "sample {} of the new order",
+                       progress_.step, progress_.next_sample);
+  }
+  LoadRecord record{.step = progress_.step, .seconds = seconds_since(begin)};
+  if (const auto& read = found->report) {
+    record.read_seconds = read->seconds;
+    record.read_bytes = read->all_read_bytes;
+    record.read_ratio = read->largest_read_ratio;
+  }
+  report_->loaded(record);
+}
 
 void Trainer::open_run(runtime::Session& session) {
   auto& world = *cluster_.world;
@@ -116,20 +284,6 @@ void Trainer::say_start(const model::ModelConfig& model) {
         "rate, set optimizer.curve = constant or a larger train.steps",
         end, steps - progress_.step, curve_.at(progress_.step + 1), curve_.peak);
   }
-}
-
-void Trainer::refuse_short_limit() {
-  const auto& job = cluster_.identity.job;
-  comm::agree(
-      *cluster_.world,
-      base::Failure{
-          base::ExitCode::launch,
-          base::format(
-              "the time limit of job {} leaves no time for a step (the run stops {} before it, "
-              "{}, and would be requeued for ever); ask for more time (--time), or set "
-              "run.signal_lead to less than is left",
-              job.substr(0, job.find('.')), base::duration_text(lead_seconds()),
-              config_.cited("run.signal_lead"))});
 }
 
 }  // namespace trireme::train
