@@ -13,8 +13,11 @@
 namespace trireme::device {
 namespace {
 
-/// Base address of measuring arenas: never null, never mapped.
-constexpr std::uintptr_t nowhere = 4096;
+/// Base address of measuring arenas: never null, never mapped, and another one for each purpose, as
+/// operations ask whether two tensors are one.
+constexpr std::uintptr_t nowhere(Purpose purpose) {
+  return 4096 + (static_cast<std::uintptr_t>(purpose) << 48);
+}
 
 constexpr std::size_t rounded(std::size_t bytes) {
   return (bytes + Arena::alignment - 1) / Arena::alignment * Arena::alignment;
@@ -92,7 +95,7 @@ Arena::~Arena() {
 }
 
 Tensor Arena::allocate(DType dtype, std::initializer_list<std::int64_t> shape) {
-  const auto start = is_measuring() ? nowhere + used_bytes_
+  const auto start = is_measuring() ? nowhere(purpose_) + used_bytes_
                                     : reinterpret_cast<std::uintptr_t>(block_) + used_bytes_;
   const Tensor tensor(reinterpret_cast<void*>(start), dtype, shape);
   const auto bytes = rounded(tensor.byte_count());

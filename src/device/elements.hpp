@@ -46,16 +46,4 @@ inline void assign(Bf16& place, float value) {
   place = to_bf16(value);
 }
 
-inline bool same_shape(const Tensor& a, const Tensor& b) {
-  if (a.rank() != b.rank()) return false;
-  for (int index = 0; index < a.rank(); ++index) {
-    if (a.dim(index) != b.dim(index)) return false;
-  }
-  return true;
-}
-
-inline void expect_same_shape(const Tensor& a, const Tensor& b) {
-  TRIREME_EXPECT(same_shape(a, b), "shapes differ: " + a.text() + " and " + b.text());
-}
-
 }  // namespace trireme::device

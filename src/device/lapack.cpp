@@ -42,7 +42,7 @@ void use_one_thread() {
 /// hardly ever, and gets memory of its own.
 int solve_in_double(const SymmetricEigenvectors& operation) {
   const auto& [symmetric, vectors, values, workspace] = operation;
-  const int n = side_of(operation);
+  const int n = side_of(vectors);
   const auto side = static_cast<std::size_t>(n);
   const auto elements = side * side;
   const int work_length = static_cast<int>(1 + 6 * side + 2 * elements);
@@ -72,7 +72,7 @@ int solve_in_double(const SymmetricEigenvectors& operation) {
 void run(const SymmetricEigenvectors& operation) {
   const auto& [symmetric, vectors, values, workspace] = operation;
   use_one_thread();
-  const int n = side_of(operation);
+  const int n = side_of(vectors);
   if (symmetric.low) {
     expect_decomposed("the eigendecomposition", solve_in_double(operation), n);
     return;
@@ -91,7 +91,7 @@ void run(const SymmetricEigenvectors& operation) {
 void run(const OrthonormaliseRows& operation) {
   const auto& [x, reflections, workspace] = operation;
   use_one_thread();
-  const int n = side_of(operation);
+  const int n = side_of(x);
   const int reals = length_of(workspace.reals);
   int info = 0;
   sgeqrf_(&n, &n, x.f32(), &n, reflections.f32(), workspace.reals.f32(), &reals, &info);

@@ -7,17 +7,21 @@ namespace {
 class MeasuringKernels : public Kernels {
  public:
   const char* name() const override { return "measuring"; }
-  void issue(const Operation&) override {}
   double sum_of_squares(const Tensor&) override { return 0.0; }
   double sum(const Tensor&) override { return 0.0; }
   void synchronize() override {}
+
+ private:
+  void compute(const Operation&) override {}
 };
 
 /// Operands of its GEMMs lie in measuring arenas, as aligned as in real ones.
 class GemmCollectingKernels final : public MeasuringKernels {
  public:
   explicit GemmCollectingKernels(std::vector<GemmCall>& calls) : calls_(calls) {}
-  void issue(const Operation& operation) override {
+
+ private:
+  void compute(const Operation& operation) override {
     operation.visit([this]<typename One>(const One& one) {
       if constexpr (GemmOperations::holds<One> || MatrixProductOperations::holds<One>) {
         calls_.push_back(gemm_call(one));
@@ -25,7 +29,6 @@ class GemmCollectingKernels final : public MeasuringKernels {
     });
   }
 
- private:
   std::vector<GemmCall>& calls_;
 };
 

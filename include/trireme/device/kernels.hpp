@@ -44,7 +44,10 @@ class Kernels {
   virtual GemmTuning* gemm_tuning() { return nullptr; }
 
   /// Computes one operation (trireme/device/operations.hpp): issue(GeluForward{x, y}).
-  virtual void issue(const Operation& operation) = 0;
+  void issue(const Operation& operation) {
+    operation.check();
+    compute(operation);
+  }
 
   // Sums for the host.
 
@@ -61,6 +64,10 @@ class Kernels {
 
   /// All work issued so far is done when this returns.
   virtual void synchronize() = 0;
+
+ protected:
+  /// Computes an operation whose operands fit each other.
+  virtual void compute(const Operation& operation) = 0;
 
  private:
   std::vector<double> started_;

@@ -16,12 +16,13 @@
 
 /// Operations of kernels, as values: what is computed, from which tensors into which. Each has a
 /// name, its operands with their shapes, and what it may do with each (`operands()` visits them as
-/// name, tensor, role). `Kernels::issue()` computes one. Every operation takes tensors of f32 or
-/// bf16 where the comment says nothing else, the same type within one operation unless said.
+/// name, tensor, role). `Kernels::issue()` computes one, after its `check()` of their shapes
+/// (device/operations), which no backend repeats. Every operation takes tensors of f32 or bf16
+/// where the comment says nothing else, the same type within one operation unless said.
 ///
-/// A new operation is a struct in the header of its subject and in the list at its end, and a
-/// `run()` in the subject's file of device/reference, device/cpu/kernels and device/cuda/kernels
-/// (docs/gpu-backend.md).
+/// A new operation is a struct in the header of its subject and in the list at its end, its
+/// `check()` in the subject's file of device/operations, and a `run()` in that of device/reference,
+/// device/cpu/kernels and device/cuda/kernels (docs/gpu-backend.md).
 namespace trireme::device {
 
 using Operations =
@@ -44,6 +45,10 @@ class Operation {
   /// "gelu_forward".
   const char* name() const {
     return visit([](const auto& one) { return one.name; });
+  }
+  /// Ends as a defect (base/contract.hpp) that names the operation where its operands do not fit.
+  void check() const {
+    visit([](const auto& one) { one.check(); });
   }
   /// The operation, if it is of this kind; else null.
   template <typename One>

@@ -29,16 +29,15 @@ class CpuKernels final : public Kernels {
     flush_denormals();
   }
   const char* name() const override { return "cpu"; }
-
-  void issue(const Operation& operation) override {
-    operation.visit([this](const auto& one) { run(one); });
-  }
   double sum_of_squares(const Tensor& x) override { return cpu::sum_of_squares(context_, x); }
   // One number a row: nothing to gain over plain loops.
   double sum(const Tensor& x) override { return reference::sum(x); }
   void synchronize() override {}
 
  private:
+  void compute(const Operation& operation) override {
+    operation.visit([this](const auto& one) { run(one); });
+  }
   template <typename One>
   void run(const One& operation) {
     cpu::run(context_, operation);

@@ -39,8 +39,6 @@ float gelu_derivative(float x) {
 template <>
 void run(const SwigluForward& operation) {
   const auto& [gate, up, y] = operation;
-  expect_same_shape(gate, up);
-  expect_same_shape(gate, y);
   const Rows rows(gate);
   with_type(gate.dtype(), [&](auto element) {
     using T = decltype(element);
@@ -59,10 +57,6 @@ void run(const SwigluForward& operation) {
 template <>
 void run(const SwigluBackward& operation) {
   const auto& [dy, gate, up, d_gate, d_up] = operation;
-  expect_same_shape(dy, gate);
-  expect_same_shape(dy, up);
-  expect_same_shape(dy, d_gate);
-  expect_same_shape(dy, d_up);
   const Rows rows(dy);
   with_type(dy.dtype(), [&](auto element) {
     using T = decltype(element);
@@ -87,7 +81,6 @@ void run(const SwigluBackward& operation) {
 template <>
 void run(const GeluForward& operation) {
   const auto& [x, y] = operation;
-  expect_same_shape(x, y);
   const Rows rows(x);
   with_type(x.dtype(), [&](auto element) {
     using T = decltype(element);
@@ -102,8 +95,6 @@ void run(const GeluForward& operation) {
 template <>
 void run(const GeluBackward& operation) {
   const auto& [dy, x, dx] = operation;
-  expect_same_shape(dy, x);
-  expect_same_shape(dy, dx);
   const Rows rows(dy);
   with_type(dy.dtype(), [&](auto element) {
     using T = decltype(element);
@@ -121,11 +112,8 @@ void run(const GeluBackward& operation) {
 template <>
 void run(const ApplyDropout& operation) {
   const auto& [x, dropout, y] = operation;
-  expect_same_shape(x, y);
   const Rows rows(x);
   const DropoutMask mask(dropout);
-  TRIREME_EXPECT(!mask.active() || dropout.first_column + rows.width() <= dropout.width,
-                 "dropout: the tensor is wider than its mask");
   with_type(x.dtype(), [&](auto element) {
     using T = decltype(element);
     for (std::int64_t row = 0; row < rows.count(); ++row) {
@@ -144,10 +132,6 @@ template <>
 void run(const Rotary& operation) {
   const auto& [x, cos_table, sin_table, first_position, inverse] = operation;
   const auto half = x.dim(3) / 2;
-  TRIREME_EXPECT(x.rank() == 4 && x.dim(3) % 2 == 0 && cos_table.dim(1) == half &&
-                     first_position >= 0 && first_position + x.dim(1) <= cos_table.dim(0),
-                 "rotary: x " + x.text() + ", table " + cos_table.text());
-  expect_same_shape(cos_table, sin_table);
   const Rows rows(x);
   with_type(x.dtype(), [&](auto element) {
     using T = decltype(element);

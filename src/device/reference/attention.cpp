@@ -26,16 +26,6 @@ float dot(const A* a, const B* b, std::int64_t count) {
   return static_cast<float>(sum);
 }
 
-void expect_shapes(const Attention& attention) {
-  const auto& q = attention.q;
-  const auto& k = attention.k;
-  expect_same_shape(q, attention.out);
-  expect_same_shape(k, attention.v);
-  TRIREME_EXPECT(q.rank() == 4 && k.rank() == 4 && q.dim(0) == k.dim(0) && q.dim(3) == k.dim(3) &&
-                     k.dim(2) > 0 && q.dim(2) % k.dim(2) == 0,
-                 "attention: q " + q.text() + ", k " + k.text());
-}
-
 /// One query of one head.
 struct Query {
   std::int64_t sequence = 0;
@@ -175,7 +165,6 @@ void backward_head(const AttentionBackward& backward, std::int64_t sequence, std
 
 template <>
 void run(const Attention& attention) {
-  expect_shapes(attention);
   with_type(attention.q.dtype(), [&](auto element) {
     std::vector<float> row(static_cast<std::size_t>(attention.k.dim(1)));
     for (std::int64_t sequence = 0; sequence < attention.q.dim(0); ++sequence) {
@@ -190,10 +179,6 @@ void run(const Attention& attention) {
 
 template <>
 void run(const AttentionBackward& backward) {
-  expect_shapes(backward.forward);
-  expect_same_shape(backward.forward.q, backward.dq);
-  expect_same_shape(backward.forward.k, backward.dk);
-  expect_same_shape(backward.forward.v, backward.dv);
   with_type(backward.forward.q.dtype(), [&](auto element) {
     for (std::int64_t sequence = 0; sequence < backward.forward.q.dim(0); ++sequence) {
       for (std::int64_t head = 0; head < backward.forward.k.dim(2); ++head) {

@@ -13,9 +13,6 @@ template <>
 void run(const CrossEntropyStats& operation) {
   const auto& [logits, targets, first_token, stats] = operation;
   const Rows rows(logits);
-  TRIREME_EXPECT(targets.contiguous() && targets.element_count() == rows.count() &&
-                     stats.dim(0) == 3 && stats.dim(1) == rows.count(),
-                 "cross-entropy: logits " + logits.text() + ", stats " + stats.text());
   with_type(logits.dtype(), [&](auto element) {
     using T = decltype(element);
     for (std::int64_t row = 0; row < rows.count(); ++row) {
@@ -42,9 +39,6 @@ template <>
 void run(const CrossEntropyGradient& operation) {
   const auto& [logits, targets, first_token, lse, scale] = operation;
   const Rows rows(logits);
-  TRIREME_EXPECT(targets.contiguous() && targets.element_count() == rows.count() &&
-                     lse.element_count() == rows.count(),
-                 "cross-entropy: logits " + logits.text() + ", lse " + lse.text());
   with_type(logits.dtype(), [&](auto element) {
     using T = decltype(element);
     for (std::int64_t row = 0; row < rows.count(); ++row) {
@@ -64,9 +58,6 @@ void run(const CrossEntropyCombine& operation) {
   const auto& [stats, targets, lse, losses] = operation;
   const auto parts = stats.dim(0);
   const auto rows = stats.dim(2);
-  TRIREME_EXPECT(stats.contiguous() && targets.element_count() == rows &&
-                     lse.element_count() == rows && losses.element_count() == rows,
-                 "cross-entropy: stats " + stats.text());
   for (std::int64_t row = 0; row < rows; ++row) {
     const auto stat = [&](std::int64_t part, std::int64_t which) {
       return stats.f32()[(part * 3 + which) * rows + row];

@@ -10,9 +10,6 @@ void run(const EmbeddingForward& operation) {
   const auto& [tokens, table, first_token, out] = operation;
   const Rows from(table);
   const Rows to(out);
-  TRIREME_EXPECT(
-      tokens.contiguous() && tokens.element_count() == to.count() && from.width() == to.width(),
-      "embedding: tokens " + tokens.text() + ", table " + table.text() + ", out " + out.text());
   with_type(table.dtype(), [&](auto element) {
     using T = decltype(element);
     for (std::int64_t row = 0; row < to.count(); ++row) {
@@ -30,10 +27,6 @@ void run(const EmbeddingBackward& operation) {
   const auto& [tokens, d_out, first_token, d_table] = operation;
   const Rows from(d_out);
   const Rows to(d_table);
-  TRIREME_EXPECT(
-      tokens.contiguous() && tokens.element_count() == from.count() && from.width() == to.width(),
-      "embedding: tokens " + tokens.text() + ", d_out " + d_out.text() + ", d_table " +
-          d_table.text());
   with_type(d_out.dtype(), [&](auto element) {
     using T = decltype(element);
     for (std::int64_t row = 0; row < from.count(); ++row) {
@@ -51,9 +44,6 @@ void run(const AddPositions& operation) {
   const auto& [x, table, seq, first_position] = operation;
   const Rows rows(x);
   const Rows positions(table);
-  TRIREME_EXPECT(seq > 0 && rows.width() == positions.width() && first_position >= 0 &&
-                     first_position + seq <= positions.count(),
-                 "positions: x " + x.text() + ", table " + table.text());
   with_type(x.dtype(), [&](auto element) {
     using T = decltype(element);
     for (std::int64_t row = 0; row < rows.count(); ++row) {
@@ -71,8 +61,6 @@ void run(const AddPositionsBackward& operation) {
   const auto& [dx, seq, d_table] = operation;
   const Rows rows(dx);
   const Rows positions(d_table);
-  TRIREME_EXPECT(seq > 0 && rows.width() == positions.width() && seq <= positions.count(),
-                 "positions: dx " + dx.text() + ", d_table " + d_table.text());
   with_type(dx.dtype(), [&](auto element) {
     using T = decltype(element);
     for (std::int64_t row = 0; row < rows.count(); ++row) {

@@ -24,12 +24,10 @@ struct Matrix {
   Matrix transposed() const { return {data, column_stride, row_stride}; }
 };
 
-/// Rows are all dimensions but the last; they must be evenly spaced.
+/// Rows are all dimensions but the last.
 template <typename T>
 Matrix<T> matrix_of(const Tensor& tensor) {
-  const Rows rows(tensor);
-  TRIREME_EXPECT(rows.evenly_spaced(), "a product needs evenly spaced rows: " + tensor.text());
-  return {data_of<T>(tensor), rows.stride(), 1};
+  return {data_of<T>(tensor), Rows(tensor).stride(), 1};
 }
 
 struct Extent {
@@ -96,9 +94,6 @@ template <>
 void run(const LinearForward& operation) {
   const auto& [x, w, bias, y] = operation;
   const Extent extent{Rows(x).count(), w.dim(0), w.dim(1)};
-  TRIREME_EXPECT(Rows(x).width() == extent.inner && Rows(y).width() == extent.columns &&
-                     Rows(y).count() == extent.rows,
-                 "linear: x " + x.text() + ", w " + w.text() + ", y " + y.text());
   with_type(x.dtype(), [&](auto in) {
     using In = decltype(in);
     with_type(y.dtype(), [&](auto out) {
@@ -119,9 +114,6 @@ template <>
 void run(const LinearBackwardInput& operation) {
   const auto& [dy, w, dx] = operation;
   const Extent extent{Rows(dy).count(), w.dim(1), w.dim(0)};
-  TRIREME_EXPECT(Rows(dy).width() == extent.inner && Rows(dx).width() == extent.columns &&
-                     Rows(dx).count() == extent.rows,
-                 "linear: dy " + dy.text() + ", w " + w.text() + ", dx " + dx.text());
   with_type(dy.dtype(), [&](auto element) {
     using T = decltype(element);
     auto* to = data_of<T>(dx);
@@ -137,9 +129,6 @@ template <>
 void run(const LinearBackwardWeight& operation) {
   const auto& [dy, x, dw, d_bias] = operation;
   const Extent extent{dw.dim(0), dw.dim(1), Rows(x).count()};
-  TRIREME_EXPECT(Rows(dy).width() == extent.rows && Rows(x).width() == extent.columns &&
-                     Rows(dy).count() == extent.inner,
-                 "linear: dy " + dy.text() + ", x " + x.text() + ", dw " + dw.text());
   with_type(dy.dtype(), [&](auto element) {
     using T = decltype(element);
     const auto gradient = matrix_of<T>(dy);

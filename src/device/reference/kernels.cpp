@@ -11,12 +11,14 @@ class ReferenceKernels final : public Kernels {
  public:
   ReferenceKernels() { flush_denormals(); }
   const char* name() const override { return "reference"; }
-  void issue(const Operation& operation) override {
-    operation.visit([](const auto& one) { reference::run(one); });
-  }
   double sum_of_squares(const Tensor& x) override { return reference::sum_of_squares(x); }
   double sum(const Tensor& x) override { return reference::sum(x); }
   void synchronize() override {}
+
+ private:
+  void compute(const Operation& operation) override {
+    operation.visit([](const auto& one) { reference::run(one); });
+  }
 };
 
 }  // namespace

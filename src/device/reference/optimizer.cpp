@@ -6,23 +6,11 @@
 #include <cmath>
 
 namespace trireme::device::reference {
-namespace {
-
-void expect_run(const Tensor& run, std::int64_t count) {
-  TRIREME_EXPECT(run.contiguous() && run.element_count() == count,
-                 "optimizers work on contiguous runs of equal length");
-}
-
-}  // namespace
 
 template <>
 void run(const RoundStochastically& operation) {
   const auto& [master, rounding, parameter] = operation;
-  TRIREME_EXPECT(rounding.active(), "rounding at random knows the width of its box");
-  const auto count = master.element_count();
-  expect_run(master, count);
-  expect_run(parameter, count);
-  for (std::int64_t i = 0; i < count; ++i) {
+  for (std::int64_t i = 0; i < master.element_count(); ++i) {
     const auto number = place_of(rounding, i).number;
     const auto words = rounding_words(rounding, number / roundings_together);
     const auto bits = rounding_bits(words, number % roundings_together);
@@ -39,7 +27,6 @@ void publish(const Tensor& master, const StochasticRounding& rounding, const Ten
     run(RoundStochastically{master, rounding, parameter});
     return;
   }
-  expect_run(parameter, master.element_count());
   with_type(parameter.dtype(), [&](auto element) {
     auto* place = data_of<decltype(element)>(parameter);
     for (std::int64_t i = 0; i < master.element_count(); ++i) assign(place[i], master.f32()[i]);
@@ -52,9 +39,6 @@ template <>
 void run(const AdamWUpdate& operation) {
   const auto& [rule, gradient, master, first_moment, second_moment, parameter] = operation;
   const auto count = gradient.element_count();
-  for (const auto* run : {&gradient, &master, &first_moment, &second_moment}) {
-    expect_run(*run, count);
-  }
   const auto step = static_cast<double>(rule.step);
   const auto correction1 =
       static_cast<float>(1.0 - std::pow(static_cast<double>(rule.beta1), step));
@@ -77,7 +61,6 @@ template <>
 void run(const SgdUpdate& operation) {
   const auto& [rule, gradient, master, momentum, parameter] = operation;
   const auto count = gradient.element_count();
-  for (const auto* run : {&gradient, &master, &momentum}) expect_run(*run, count);
   for (std::int64_t i = 0; i < count; ++i) {
     float& m = momentum.f32()[i];
     float& p = master.f32()[i];
@@ -91,7 +74,6 @@ template <>
 void run(const MeanMomentum& operation) {
   const auto& [beta, step, gradient_scale, gradient, momentum, update] = operation;
   const auto count = gradient.element_count();
-  for (const auto* run : {&gradient, &momentum, &update}) expect_run(*run, count);
   for (std::int64_t i = 0; i < count; ++i) {
     const float g = gradient.f32()[i] * gradient_scale;
     float& m = momentum.f32()[i];

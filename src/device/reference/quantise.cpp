@@ -10,14 +10,8 @@
 namespace trireme::device::reference {
 namespace {
 
-void expect_codes(const Quantised& quantised) {
-  TRIREME_EXPECT(quantised.codes.contiguous() && quantised.unscale.element_count() == 1,
-                 "quantised: codes " + quantised.codes.text());
-}
-
 /// Values of the codes. bf16 holds every product of a code and a power of two.
 std::vector<Bf16> values_of(const Quantised& quantised) {
-  expect_codes(quantised);
   const float unscale = quantised.unscale.f32()[0];
   const auto* codes = quantised.codes.e4m3();
   std::vector<Bf16> values(static_cast<std::size_t>(quantised.codes.element_count()));
@@ -50,8 +44,6 @@ void run(const LargestMagnitude& operation) {
 template <>
 void run(const Quantise& operation) {
   const auto& [x, magnitude, result] = operation;
-  expect_same_shape(x, result.codes);
-  expect_codes(result);
   const Rows rows(x);
   const float scale = e4m3_scale(magnitude.f32()[0]);
   auto* codes = result.codes.e4m3();

@@ -31,10 +31,10 @@ RunEnd trained(const RunFolder& folder, const fs::path& run, const Settings& set
 class BlocksSaves final : public CpuKernels {
  public:
   explicit BlocksSaves(fs::path checkpoints) : checkpoints_(std::move(checkpoints)) {}
-  void issue(const device::Operation& operation) override {
+  void compute(const device::Operation& operation) override {
     if (!blocked_ && mpi().world_rank() == base::Rank(0)) std::ofstream(checkpoints_) << "a file";
     blocked_ = true;
-    CpuKernels::issue(operation);
+    CpuKernels::compute(operation);
   }
 
  private:
@@ -64,13 +64,13 @@ std::map<std::string, std::vector<std::byte>> tensors_of(const fs::path& run, st
 class LosesLock final : public CpuKernels {
  public:
   explicit LosesLock(fs::path run) : run_(std::move(run)) {}
-  void issue(const device::Operation& operation) override {
+  void compute(const device::Operation& operation) override {
     const bool updates = operation.get_if<device::AdamWUpdate>() != nullptr;
     // The first stage is the first rank.
     const bool begins_step = operation.get_if<device::EmbeddingForward>() != nullptr;
     if (begins_step && updated_) fs::remove(run_ / "lock");
     updated_ = updated_ || updates;
-    CpuKernels::issue(operation);
+    CpuKernels::compute(operation);
   }
 
  private:

@@ -26,8 +26,8 @@ class BrokenKernels final : public CpuKernels {
   /// bad: steps from 1.
   explicit BrokenKernels(std::set<int> bad) : bad_(std::move(bad)) {}
 
-  void issue(const device::Operation& operation) override {
-    CpuKernels::issue(operation);
+  void compute(const device::Operation& operation) override {
+    CpuKernels::compute(operation);
     const auto* const gradient = operation.get_if<device::CrossEntropyGradient>();
     if (gradient == nullptr) return;
     const int step = 1 + seen_++ / small_micro_batches;

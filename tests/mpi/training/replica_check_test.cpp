@@ -26,8 +26,8 @@ class FlippingKernels final : public CpuKernels {
   /// updates: from 1, those that a run repeats counted again.
   explicit FlippingKernels(std::set<int> updates) : updates_(std::move(updates)) {}
 
-  void issue(const device::Operation& operation) override {
-    CpuKernels::issue(operation);
+  void compute(const device::Operation& operation) override {
+    CpuKernels::compute(operation);
     const auto* const update = operation.get_if<device::AdamWUpdate>();
     if (update == nullptr) return;
     // A step updates runs of parameters one after the other, the same one first.

@@ -20,7 +20,7 @@ class CpuKernels : public device::Kernels {
  public:
   const char* name() const override { return inner_->name(); }
   device::Device& device() override { return inner_->device(); }
-  void issue(const device::Operation& operation) override { inner_->issue(operation); }
+  void compute(const device::Operation& operation) override { inner_->issue(operation); }
   double sum_of_squares(const device::Tensor& x) override { return inner_->sum_of_squares(x); }
   double sum(const device::Tensor& x) override { return inner_->sum(x); }
   void start_sum_of_squares(const device::Tensor& x) override { inner_->start_sum_of_squares(x); }

@@ -42,14 +42,14 @@ class Interrupted final : public CpuKernels {
   };
   explicit Interrupted(Calls calls) : calls_(std::move(calls)) {}
 
-  void issue(const device::Operation& operation) override {
+  void compute(const device::Operation& operation) override {
     const bool forward = operation.get_if<device::CrossEntropyStats>() != nullptr;
     // Training follows each of them with a gradient.
     if (forward && ++forwards_ > gradients_ + 1 && !has_evaluated_) {
       has_evaluated_ = true;
       calls_.evaluation();
     }
-    CpuKernels::issue(operation);
+    CpuKernels::compute(operation);
     if (operation.get_if<device::CrossEntropyGradient>() == nullptr) return;
     if (gradients_++ % small_micro_batches == 0) calls_.step(gradients_ / small_micro_batches + 1);
   }

@@ -38,7 +38,7 @@ engine::EngineOptions options_for(Architecture architecture, const layout::Mesh&
 class CountingKernels final : public device::Kernels {
  public:
   const char* name() const override { return inner_->name(); }
-  void issue(const device::Operation& operation) override {
+  void compute(const device::Operation& operation) override {
     ++counts_[operation.name()];
     inner_->issue(operation);
   }

@@ -6,7 +6,7 @@
 
 namespace trireme::device::test {
 
-void OperandKernels::issue(const Operation& operation) {
+void OperandKernels::compute(const Operation& operation) {
   operation.visit([this](auto one) {
     std::vector<Operand> operands;
     one.operands([&](const char* name, const Tensor& tensor, Role role) {

@@ -23,11 +23,11 @@ class OperandKernels : public Kernels {
   /// Body of all but sums may be kept and called later: it holds what it needs.
   using Body = std::function<void(Kernels& inner, const Placement& at)>;
 
-  void issue(const Operation& operation) override;
   double sum_of_squares(const Tensor& x) override;
   double sum(const Tensor& x) override;
 
  private:
+  void compute(const Operation& operation) override;
   virtual void run(const char* operation, std::span<const Operand> operands, const Body& body) = 0;
 };
 

@@ -29,7 +29,7 @@ class CountingKernels final : public device::Kernels {
  public:
   const char* name() const override { return inner_->name(); }
   device::Device& device() override { return inner_->device(); }
-  void issue(const device::Operation& operation) override {
+  void compute(const device::Operation& operation) override {
     ++issued;
     inner_->issue(operation);
   }

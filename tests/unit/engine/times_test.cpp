@@ -52,7 +52,7 @@ class CountedKernels final : public device::Kernels {
 
   const char* name() const override { return inner_->name(); }
   device::Device& device() override { return device_; }
-  void issue(const device::Operation& operation) override {
+  void compute(const device::Operation& operation) override {
     now_ += kernel_seconds;
     inner_->issue(operation);
   }

@@ -23,7 +23,7 @@ class BusyAtFirst final : public device::Kernels {
   static constexpr std::chrono::milliseconds busy_time{300};
 
   const char* name() const override { return inner_->name(); }
-  void issue(const device::Operation& operation) override {
+  void compute(const device::Operation& operation) override {
     if (operation.get_if<device::LinearForward>() == nullptr) {
       inner_->issue(operation);
     } else if (products_++ < busy_products) {

@@ -20,6 +20,7 @@ struct Rotary {
   std::int64_t first_position = 0;
   bool inverse = false;
 
+  void check() const;
   void operands(auto visit) {
     visit("x", x, Role::in_out);
     visit("cos_table", cos_table, Role::input);
@@ -34,6 +35,7 @@ struct SwigluForward {
   Tensor up;  // like gate
   Tensor y;   // like gate
 
+  void check() const;
   void operands(auto visit) {
     visit("gate", gate, Role::input);
     visit("up", up, Role::input);
@@ -49,6 +51,7 @@ struct SwigluBackward {
   Tensor d_gate;  // like dy
   Tensor d_up;    // like dy
 
+  void check() const;
   void operands(auto visit) {
     visit("dy", dy, Role::input);
     visit("gate", gate, Role::input);
@@ -64,6 +67,7 @@ struct GeluForward {
   Tensor x;
   Tensor y;  // like x
 
+  void check() const;
   void operands(auto visit) {
     visit("x", x, Role::input);
     visit("y", y, Role::output);
@@ -77,6 +81,7 @@ struct GeluBackward {
   Tensor x;   // like dy
   Tensor dx;  // like dy; may be dy
 
+  void check() const;
   void operands(auto visit) {
     visit("dy", dy, Role::input);
     visit("x", x, Role::input);
@@ -91,6 +96,7 @@ struct ApplyDropout {
   Dropout mask;
   Tensor y;  // like x; may be x
 
+  void check() const;
   void operands(auto visit) {
     visit("x", x, Role::input);
     visit("row_base", mask.row_base, Role::input);

@@ -17,6 +17,7 @@ struct Fill {
   Tensor x;
   float value = 0.0F;
 
+  void check() const {}
   void operands(auto visit) { visit("x", x, Role::output); }
 };
 
@@ -26,6 +27,7 @@ struct Copy {
   Tensor from;
   Tensor to;
 
+  void check() const;
   void operands(auto visit) {
     visit("from", from, Role::input);
     visit("to", to, Role::output);
@@ -39,6 +41,7 @@ struct Add {
   Tensor y;
   Tensor z;
 
+  void check() const;
   void operands(auto visit) {
     visit("x", x, Role::input);
     visit("y", y, Role::input);
@@ -52,6 +55,7 @@ struct Accumulate {
   Tensor x;
   Tensor sum;  // f32
 
+  void check() const;
   void operands(auto visit) {
     visit("x", x, Role::input);
     visit("sum", sum, Role::in_out);
@@ -80,6 +84,7 @@ struct HashBits {
   Tensor x;
   Tensor hash;  // i32 [2]: low word, high word
 
+  void check() const;
   void operands(auto visit) {
     visit("x", x, Role::input);
     visit("hash", hash, Role::output);

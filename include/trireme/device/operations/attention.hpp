@@ -11,17 +11,18 @@ namespace trireme::device {
 /// Query row i of a sequence sees key rows j <= i + (key length - query length) when causal.
 struct Attention {
   static constexpr const char* name = "attention_forward";
-  Tensor q;    // [batch, query_seq, heads, head_dim]
-  Tensor k;    // [batch, key_seq, kv_heads, head_dim]
-  Tensor v;    // [batch, key_seq, kv_heads, head_dim]
-  Tensor out;  // [batch, query_seq, heads, head_dim]
-  Tensor lse;  // f32 [batch, heads, query_seq]: log of the sum of exponentials; empty: not kept
+  Tensor q;      // [batch, query_seq, heads, head_dim]
+  Tensor k;      // [batch, key_seq, kv_heads, head_dim]
+  Tensor v;      // [batch, key_seq, kv_heads, head_dim]
+  Tensor out;    // [batch, query_seq, heads, head_dim]
+  Tensor lse{};  // f32 [batch, heads, query_seq]: log of the sum of exponentials; empty: not kept
   float scale = 1.0F;
   bool causal = true;
   /// Rows are (sequence * total heads + head) * query_seq + query, columns key positions:
   /// first_row counts sequences, first_column the rank's first head, width all heads.
-  Dropout dropout;
+  Dropout dropout{};
 
+  void check() const;
   void operands(auto visit) { operands(visit, Role::output); }
   /// `results`: role of out and lse, which the backward reads.
   void operands(auto& visit, Role results) {
@@ -42,6 +43,7 @@ struct AttentionBackward {
   Tensor dk;     // like k
   Tensor dv;     // like v
 
+  void check() const;
   void operands(auto visit) {
     forward.operands(visit, Role::input);
     visit("d_out", d_out, Role::input);

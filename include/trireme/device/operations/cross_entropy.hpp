@@ -20,6 +20,7 @@ struct CrossEntropyStats {
   std::int64_t first_token = 0;
   Tensor stats;  // f32 [3, rows]
 
+  void check() const;
   void operands(auto visit) {
     visit("logits", logits, Role::input);
     visit("targets", targets, Role::input);
@@ -36,6 +37,7 @@ struct CrossEntropyGradient {
   Tensor lse;  // f32 [rows]
   float scale = 1.0F;
 
+  void check() const;
   void operands(auto visit) {
     visit("logits", logits, Role::in_out);
     visit("targets", targets, Role::input);
@@ -52,6 +54,7 @@ struct CrossEntropyCombine {
   Tensor lse;      // f32 [rows]
   Tensor losses;   // f32 [rows]
 
+  void check() const;
   void operands(auto visit) {
     visit("stats", stats, Role::input);
     visit("targets", targets, Role::input);

@@ -37,6 +37,7 @@ struct SymmetricEigenvectors {
   Tensor values;         // f32 [n]
   DecompositionWorkspace workspace;
 
+  void check() const;
   void operands(auto visit) {
     visit("symmetric", symmetric.high, Role::input);
     visit("symmetric_low", symmetric.low, Role::input);
@@ -55,6 +56,7 @@ struct OrthonormaliseRows {
   Tensor reflections;  // f32 [n]: scalar factors of the Householder reflections
   DecompositionWorkspace workspace;
 
+  void check() const;
   void operands(auto visit) {
     visit("x", x, Role::in_out);
     visit("reflections", reflections, Role::output);

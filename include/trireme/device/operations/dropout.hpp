@@ -20,6 +20,8 @@ struct Dropout {
   /// i32 [2]: the low and the high word of a number that first_row counts from, read when the
   /// kernel runs; empty: 0. A CUDA graph that is captured once runs with other numbers later.
   Tensor row_base{};
+
+  constexpr bool has_valid_rate() const { return rate >= 0.0F && rate < 1.0F; }
 };
 
 }  // namespace trireme::device

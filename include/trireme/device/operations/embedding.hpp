@@ -19,6 +19,7 @@ struct EmbeddingForward {
   std::int64_t first_token = 0;
   Tensor out;  // [rows, width]
 
+  void check() const;
   void operands(auto visit) {
     visit("tokens", tokens, Role::input);
     visit("table", table, Role::input);
@@ -34,6 +35,7 @@ struct EmbeddingBackward {
   std::int64_t first_token = 0;
   Tensor d_table;  // f32 [local vocabulary, width]
 
+  void check() const;
   void operands(auto visit) {
     visit("tokens", tokens, Role::input);
     visit("d_out", d_out, Role::input);
@@ -49,6 +51,7 @@ struct AddPositions {
   std::int64_t seq = 0;
   std::int64_t first_position = 0;
 
+  void check() const;
   void operands(auto visit) {
     visit("x", x, Role::in_out);
     visit("table", table, Role::input);
@@ -62,6 +65,7 @@ struct AddPositionsBackward {
   std::int64_t seq = 0;
   Tensor d_table;  // f32 [positions, width]
 
+  void check() const;
   void operands(auto visit) {
     visit("dx", dx, Role::input);
     visit("d_table", d_table, Role::in_out);

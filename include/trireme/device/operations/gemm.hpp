@@ -12,11 +12,12 @@ namespace trireme::device {
 /// y = x * transpose(w) + bias. y may be f32 when x and w are bf16.
 struct LinearForward {
   static constexpr const char* name = "linear_forward";
-  Tensor x;     // [rows, in]
-  Tensor w;     // [out, in]
-  Tensor bias;  // [out], or empty
-  Tensor y;     // [rows, out]
+  Tensor x;       // [rows, in]
+  Tensor w;       // [out, in]
+  Tensor bias{};  // [out], or empty
+  Tensor y;       // [rows, out]
 
+  void check() const;
   void operands(auto visit) {
     visit("x", x, Role::input);
     visit("w", w, Role::input);
@@ -32,6 +33,7 @@ struct LinearBackwardInput {
   Tensor w;   // [out, in]
   Tensor dx;  // [rows, in]
 
+  void check() const;
   void operands(auto visit) {
     visit("dy", dy, Role::input);
     visit("w", w, Role::input);
@@ -42,11 +44,12 @@ struct LinearBackwardInput {
 /// dw += transpose(dy) * x; d_bias += column sums of dy.
 struct LinearBackwardWeight {
   static constexpr const char* name = "linear_backward_weight";
-  Tensor dy;      // [rows, out]
-  Tensor x;       // [rows, in]
-  Tensor dw;      // f32 [out, in]
-  Tensor d_bias;  // f32 [out], or empty
+  Tensor dy;        // [rows, out]
+  Tensor x;         // [rows, in]
+  Tensor dw;        // f32 [out, in]
+  Tensor d_bias{};  // f32 [out], or empty
 
+  void check() const;
   void operands(auto visit) {
     visit("dy", dy, Role::input);
     visit("x", x, Role::input);
@@ -58,12 +61,13 @@ struct LinearBackwardWeight {
 /// wide = x * transpose(w) + bias; y = gelu(wide), of a `wide` that may not be rounded yet.
 struct LinearGeluForward {
   static constexpr const char* name = "linear_gelu_forward";
-  Tensor x;     // [rows, in]
-  Tensor w;     // [out, in]
-  Tensor bias;  // [out], or empty
-  Tensor wide;  // [rows, out]
-  Tensor y;     // [rows, out]
+  Tensor x;       // [rows, in]
+  Tensor w;       // [out, in]
+  Tensor bias{};  // [out], or empty
+  Tensor wide;    // [rows, out]
+  Tensor y;       // [rows, out]
 
+  void check() const;
   void operands(auto visit) {
     visit("x", x, Role::input);
     visit("w", w, Role::input);
@@ -81,6 +85,7 @@ struct LinearBackwardGelu {
   Tensor wide;    // [rows, in]
   Tensor d_wide;  // [rows, in]
 
+  void check() const;
   void operands(auto visit) {
     visit("dy", dy, Role::input);
     visit("w", w, Role::input);
@@ -92,11 +97,12 @@ struct LinearBackwardGelu {
 /// y = (x * transpose(w)) * both unscales + bias; bias and y are bf16.
 struct LinearForwardQuantised {
   static constexpr const char* name = "linear_forward_quantised";
-  Quantised x;  // [rows, in]
-  Quantised w;  // [out, in]
-  Tensor bias;  // [out], or empty
-  Tensor y;     // [rows, out]
+  Quantised x;    // [rows, in]
+  Quantised w;    // [out, in]
+  Tensor bias{};  // [out], or empty
+  Tensor y;       // [rows, out]
 
+  void check() const;
   void operands(auto visit) {
     visit("x", x.codes, Role::input);
     visit("x_unscale", x.unscale, Role::input);

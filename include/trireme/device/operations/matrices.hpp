@@ -17,6 +17,7 @@ struct NormaliseMatrices {
   Tensor y;  // [count, rows, columns]
   float eps = 0;
 
+  void check() const;
   void operands(auto visit) {
     visit("x", x, Role::input);
     visit("y", y, Role::output);
@@ -29,6 +30,7 @@ struct MatrixNorms {
   Tensor x;      // f32 [count, rows, columns]
   Tensor norms;  // f32 [count]
 
+  void check() const;
   void operands(auto visit) {
     visit("x", x, Role::input);
     visit("norms", norms, Role::output);
@@ -41,6 +43,7 @@ struct TransposeMatrices {
   Tensor x;  // [count, rows, columns]
   Tensor y;  // [count, columns, rows]
 
+  void check() const;
   void operands(auto visit) {
     visit("x", x, Role::input);
     visit("y", y, Role::output);
@@ -54,6 +57,7 @@ struct ScaleRows {
   Tensor factors;  // f32 [rows]
   Tensor y;        // f32 [rows, columns]
 
+  void check() const;
   void operands(auto visit) {
     visit("x", x, Role::input);
     visit("factors", factors, Role::input);
@@ -68,6 +72,7 @@ struct RowProducts {
   Tensor y;     // f32 [rows, columns]
   Tensor sums;  // i32 [rows, 2]: the words of each double, the low one first
 
+  void check() const;
   void operands(auto visit) {
     visit("x", x, Role::input);
     visit("y", y, Role::input);
@@ -87,14 +92,15 @@ enum class Triangles {
 /// empty; else the product has to be symmetric, as that of two symmetric matrices is which commute.
 struct SymmetricProduct {
   static constexpr const char* name = "symmetric_product";
-  Tensor x;      // [count, n, m]
-  Tensor added;  // [count, n, n], symmetric; or empty
-  Tensor y;      // [count, n, n]
+  Tensor x;        // [count, n, m]
+  Tensor added{};  // [count, n, n], symmetric; or empty
+  Tensor y;        // [count, n, n]
   float scale = 1;
   float added_scale = 0;
   Triangles triangles = Triangles::lower;
   Tensor by{};  // [count, n, m], or empty
 
+  void check() const;
   void operands(auto visit) {
     visit("x", x, Role::input);
     visit("added", added, Role::input);
@@ -111,6 +117,7 @@ struct AddProduct {
   Tensor z;  // [count, n, m]
   float scale = 1;
 
+  void check() const;
   void operands(auto visit) {
     visit("s", s, Role::input);
     visit("x", x, Role::input);

@@ -13,16 +13,17 @@ enum class NormKind { rms, layer };
 struct NormForward {
   static constexpr const char* name = "norm_forward";
   NormKind kind = NormKind::rms;
-  Tensor x;         // [rows..., width]
-  Tensor residual;  // like x, or empty
-  Tensor sum;       // like x: x + residual, or empty when there is no residual
-  Tensor weight;    // [width]
-  Tensor bias;      // [width], or empty
-  Tensor y;         // like x
-  Tensor mean;      // f32 [rows], layer norm only, or empty
-  Tensor rstd;      // f32 [rows], or empty when no backward follows
+  Tensor x;           // [rows..., width]
+  Tensor residual{};  // like x, or empty
+  Tensor sum{};       // like x: x + residual, or empty when there is no residual
+  Tensor weight;      // [width]
+  Tensor bias{};      // [width], or empty
+  Tensor y;           // like x
+  Tensor mean{};      // f32 [rows], layer norm only, or empty
+  Tensor rstd{};      // f32 [rows], or empty when no backward follows
   float eps = 1e-5F;
 
+  void check() const;
   void operands(auto visit) {
     visit("x", x, Role::input);
     visit("residual", residual, Role::input);
@@ -39,17 +40,18 @@ struct NormForward {
 struct NormBackward {
   static constexpr const char* name = "norm_backward";
   NormKind kind = NormKind::rms;
-  Tensor dy;          // [rows..., width]
-  Tensor x;           // what was normalised: x + residual of the forward
-  Tensor weight;      // [width]
-  Tensor mean;        // f32 [rows], layer norm only
-  Tensor rstd;        // f32 [rows]
-  Tensor d_residual;  // like dy, or empty; may be dx itself
-  Tensor dx;          // like dy
-  Tensor d_weight;    // f32 [width], added to
-  Tensor d_bias;      // f32 [width], added to, or empty
-  float eps = 1e-5F;  // as in the forward
+  Tensor dy;            // [rows..., width]
+  Tensor x;             // what was normalised: x + residual of the forward
+  Tensor weight;        // [width]
+  Tensor mean{};        // f32 [rows], layer norm only
+  Tensor rstd;          // f32 [rows]
+  Tensor d_residual{};  // like dy, or empty; may be dx itself
+  Tensor dx;            // like dy
+  Tensor d_weight;      // f32 [width], added to
+  Tensor d_bias{};      // f32 [width], added to, or empty
+  float eps = 1e-5F;    // as in the forward
 
+  void check() const;
   void operands(auto visit) {
     visit("dy", dy, Role::input);
     visit("x", x, Role::input);

@@ -52,8 +52,9 @@ struct AdamWUpdate {
   Tensor master;
   Tensor first_moment;
   Tensor second_moment;
-  Tensor parameter;
+  Tensor parameter{};
 
+  void check() const;
   void operands(auto visit) {
     visit("gradient", gradient, Role::input);
     visit("first_moment", first_moment, Role::in_out);
@@ -79,8 +80,9 @@ struct SgdUpdate {
   Tensor gradient;
   Tensor master;
   Tensor momentum;
-  Tensor parameter;
+  Tensor parameter{};
 
+  void check() const;
   void operands(auto visit) {
     visit("gradient", gradient, Role::input);
     visit("momentum", momentum, Role::in_out);
@@ -103,6 +105,7 @@ struct MeanMomentum {
   Tensor momentum;
   Tensor update;
 
+  void check() const;
   void operands(auto visit) {
     visit("gradient", gradient, Role::input);
     visit("momentum", momentum, Role::in_out);
@@ -117,6 +120,7 @@ struct RoundStochastically {
   StochasticRounding rounding;
   Tensor parameter;  // bf16
 
+  void check() const;
   void operands(auto visit) {
     visit("master", master, Role::input);
     visit("parameter", parameter, Role::output);

@@ -21,6 +21,7 @@ struct LargestMagnitude {
   Tensor x;
   Tensor magnitude;  // f32 [1]
 
+  void check() const;
   void operands(auto visit) {
     visit("x", x, Role::input);
     visit("magnitude", magnitude, Role::output);
@@ -35,6 +36,7 @@ struct Quantise {
   Tensor magnitude;  // f32 [1]
   Quantised result;  // like x
 
+  void check() const;
   void operands(auto visit) {
     visit("x", x, Role::input);
     visit("magnitude", magnitude, Role::input);

@@ -23,6 +23,7 @@ struct SymmetricRankUpdate {
   WideMatrix sum;  // [n, n], symmetric, both parts
   float kept = 0;
 
+  void check() const;
   void operands(auto visit) {
     visit("x", x, Role::input);
     visit("sum", sum.high, Role::in_out);
@@ -37,6 +38,7 @@ struct WideProduct {
   WideMatrix s;  // [k, m], both parts
   Tensor y;      // f32 [n, m]
 
+  void check() const;
   void operands(auto visit) {
     visit("x", x, Role::input);
     visit("s", s.high, Role::input);

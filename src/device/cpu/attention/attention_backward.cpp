@@ -158,12 +158,6 @@ void run_backward(Team& team, std::vector<FlashAttention::Worker>& workers, Isa 
 }  // namespace
 
 void FlashAttention::backward(const AttentionBackward& attention) {
-  expect_attention(attention.forward);
-  expect_same_shape(attention.forward.q, attention.dq);
-  expect_same_shape(attention.forward.q, attention.d_out);
-  expect_same_shape(attention.forward.k, attention.dk);
-  expect_same_shape(attention.forward.v, attention.dv);
-  TRIREME_EXPECT(attention.forward.lse, "the backward of attention needs the forward's lse");
   with_type(attention.forward.q.dtype(), [&](auto element) {
     run_backward<decltype(element)>(*team_, workers_, isa_, attention);
   });

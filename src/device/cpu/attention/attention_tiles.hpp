@@ -167,6 +167,4 @@ void for_parts(Team& team, std::vector<FlashAttention::Worker>& workers,
   });
 }
 
-void expect_attention(const Attention& attention);
-
 }  // namespace trireme::device::cpu

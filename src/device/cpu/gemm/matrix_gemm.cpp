@@ -93,14 +93,6 @@ void MatrixGemm::run(const SymmetricProduct& product) {
   const auto& [x, added, y, scale, added_scale, triangles, by] = product;
   const auto n = x.dim(1);
   const auto m = x.dim(2);
-  TRIREME_EXPECT(x.rank() == 3 && y.rank() == 3 && x.contiguous() && y.contiguous() &&
-                     y.dim(0) == x.dim(0) && y.dim(1) == n && y.dim(2) == n &&
-                     x.dtype() == y.dtype(),
-                 "symmetric product: x " + x.text() + ", y " + y.text());
-  TRIREME_EXPECT(!added || (same_shape(added, y) && added.contiguous() && added.raw() != y.raw()),
-                 "symmetric product: added " + added.text() + ", y " + y.text());
-  TRIREME_EXPECT(!by || (same_shape(by, x) && by.contiguous() && by.dtype() == x.dtype()),
-                 "symmetric product: x " + x.text() + ", by " + by.text());
   const bool lower = triangles == Triangles::lower;
   const Side columns(n, lower ? triangle_columns : most_rows);
   std::vector<Tile> tiles;
@@ -135,11 +127,6 @@ void MatrixGemm::run(const AddProduct& product) {
   const auto& [s, x, z, scale] = product;
   const auto n = x.dim(1);
   const auto m = x.dim(2);
-  TRIREME_EXPECT(x.rank() == 3 && same_shape(x, z) && s.rank() == 3 && s.dim(0) == x.dim(0) &&
-                     s.dim(1) == n && s.dim(2) == n && s.contiguous() && x.contiguous() &&
-                     z.contiguous() && z.raw() != x.raw() && s.dtype() == x.dtype() &&
-                     z.dtype() == x.dtype(),
-                 "product: s " + s.text() + ", x " + x.text() + ", z " + z.text());
   constexpr std::int64_t most_columns = 512;
   const Side rows(n, most_rows);
   const Side columns(m, most_columns);

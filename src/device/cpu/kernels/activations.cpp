@@ -82,11 +82,8 @@ void run(Context& context, const ApplyDropout& operation) {
     });
     return;
   }
-  expect_same_shape(x, y);
   const Rows rows(x);
   const Rows y_rows(y);
-  TRIREME_EXPECT(dropout.first_column + rows.width() <= dropout.width,
-                 "dropout: the tensor is wider than its mask");
   const MaskNumbers numbers{mask.rate(), mask.kept_factor(), mask.seed(), mask.stream()};
   with_type(x.dtype(), [&](auto element) {
     using T = decltype(element);
@@ -105,10 +102,6 @@ void run(Context& context, const ApplyDropout& operation) {
 template <>
 void run(Context& context, const Rotary& operation) {
   const auto& [x, cos_table, sin_table, first_position, inverse] = operation;
-  TRIREME_EXPECT(x.rank() == 4 && x.dim(3) % 2 == 0 && cos_table.dim(1) == x.dim(3) / 2 &&
-                     first_position >= 0 && first_position + x.dim(1) <= cos_table.dim(0),
-                 "rotary: x " + x.text() + ", table " + cos_table.text());
-  expect_same_shape(cos_table, sin_table);
   const auto positions = x.dim(0) * x.dim(1);
   const auto* cosines = cos_table.f32();
   const auto* sines = sin_table.f32();

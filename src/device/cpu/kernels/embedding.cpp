@@ -18,9 +18,6 @@ void run(Context& context, const EmbeddingForward& operation) {
   const auto& [tokens, table, first_token, out] = operation;
   const Rows from(table);
   const Rows to(out);
-  TRIREME_EXPECT(
-      tokens.contiguous() && tokens.element_count() == to.count() && from.width() == to.width(),
-      "embedding: tokens " + tokens.text() + ", table " + table.text() + ", out " + out.text());
   const auto* ids = tokens.i32();
   with_type(table.dtype(), [&](auto element) {
     using T = decltype(element);
@@ -45,10 +42,6 @@ void run(Context& context, const EmbeddingBackward& operation) {
   const auto& [tokens, d_out, first_token, d_table] = operation;
   const Rows from(d_out);
   const Rows to(d_table);
-  TRIREME_EXPECT(
-      tokens.contiguous() && tokens.element_count() == from.count() && from.width() == to.width(),
-      "embedding: tokens " + tokens.text() + ", d_out " + d_out.text() + ", d_table " +
-          d_table.text());
   const auto* ids = tokens.i32();
   auto* sums = d_table.f32();
   with_type(d_out.dtype(), [&](auto element) {
@@ -71,9 +64,6 @@ void run(Context& context, const AddPositions& operation) {
   const auto& [x, table, seq, first_position] = operation;
   const Rows rows(x);
   const Rows positions(table);
-  TRIREME_EXPECT(seq > 0 && rows.width() == positions.width() && first_position >= 0 &&
-                     first_position + seq <= positions.count(),
-                 "positions: x " + x.text() + ", table " + table.text());
   with_type(x.dtype(), [&](auto element) {
     using T = decltype(element);
     const auto& functions = tables_of(context.isa).arithmetic.of(element);
@@ -94,8 +84,6 @@ void run(Context& context, const AddPositionsBackward& operation) {
   const auto& [dx, seq, d_table] = operation;
   const Rows rows(dx);
   const Rows positions(d_table);
-  TRIREME_EXPECT(seq > 0 && rows.width() == positions.width() && seq <= positions.count(),
-                 "positions: dx " + dx.text() + ", d_table " + d_table.text());
   auto* sums = d_table.f32();
   with_type(dx.dtype(), [&](auto element) {
     const auto* gradients = data_of<decltype(element)>(dx);

@@ -14,8 +14,6 @@ namespace trireme::device::cpu {
 template <>
 void run(Context& context, const NormaliseMatrices& operation) {
   const auto& [x, y, eps] = operation;
-  expect_same_shape(x, y);
-  TRIREME_EXPECT(x.rank() == 3 && x.contiguous() && y.contiguous(), "matrices lie in one run");
   const auto size = x.dim(1) * x.dim(2);
   for (std::int64_t index = 0; index < x.dim(0); ++index) {
     const auto one = x.slice(0, index, 1);
@@ -33,7 +31,6 @@ void run(Context& context, const NormaliseMatrices& operation) {
 template <>
 void run(Context& context, const MatrixNorms& operation) {
   const auto& [x, norms] = operation;
-  expect_norms(operation);
   const auto size = x.dim(1) * x.dim(2);
   for (std::int64_t index = 0; index < x.dim(0); ++index) {
     const auto one = x.slice(0, index, 1).reshape({size});
@@ -44,10 +41,6 @@ void run(Context& context, const MatrixNorms& operation) {
 template <>
 void run(Context& context, const TransposeMatrices& operation) {
   const auto& [x, y] = operation;
-  TRIREME_EXPECT(x.rank() == 3 && y.rank() == 3 && x.dim(0) == y.dim(0) && x.dim(1) == y.dim(2) &&
-                     x.dim(2) == y.dim(1) && x.dtype() == y.dtype() && x.contiguous() &&
-                     y.contiguous(),
-                 "transposed matrices: x " + x.text() + ", y " + y.text());
   const auto rows = x.dim(1);
   const auto columns = x.dim(2);
   // Threads take bands of rows, whole lines of the cache of what they write.
@@ -71,7 +64,6 @@ void run(Context& context, const TransposeMatrices& operation) {
 template <>
 void run(Context& context, const ScaleRows& operation) {
   const auto& [x, factors, y] = operation;
-  expect_row_factors(operation);
   const auto columns = x.dim(1);
   const float* const from = x.f32();
   const float* const factor = factors.f32();
@@ -86,7 +78,6 @@ void run(Context& context, const ScaleRows& operation) {
 template <>
 void run(Context& context, const RowProducts& operation) {
   const auto& [x, y, sums] = operation;
-  expect_row_sums(operation);
   const auto columns = x.dim(1);
   const float* const a = x.f32();
   const float* const b = y.f32();

@@ -22,11 +22,6 @@ class OptionalRows {
   T* data_;
 };
 
-void expect_vector(const Tensor& vector, std::int64_t length, const char* what) {
-  TRIREME_EXPECT(vector.contiguous() && vector.element_count() == length,
-                 std::string("norm: ") + what + " is " + vector.text());
-}
-
 /// Rows shorter than this are computed in fp64, backward from the numbers themselves: of a row of
 /// one number, or of two around their mean, the gradient is what eps alone leaves, and in fp32
 /// rounding errors would hide it.
@@ -170,31 +165,11 @@ void backward(Context& context, const NormBackward& norm) {
 
 template <>
 void run(Context& context, const NormForward& norm) {
-  const Rows rows(norm.x);
-  expect_same_shape(norm.x, norm.y);
-  expect_vector(norm.weight, rows.width(), "weight");
-  if (norm.residual) {
-    TRIREME_EXPECT(norm.sum, "norm: a residual needs a place for the sum");
-    expect_same_shape(norm.x, norm.residual);
-    expect_same_shape(norm.x, norm.sum);
-  }
-  if (norm.bias) expect_vector(norm.bias, rows.width(), "bias");
-  if (norm.mean) expect_vector(norm.mean, rows.count(), "mean");
-  if (norm.rstd) expect_vector(norm.rstd, rows.count(), "rstd");
   with_type(norm.x.dtype(), [&](auto element) { forward<decltype(element)>(context, norm); });
 }
 
 template <>
 void run(Context& context, const NormBackward& norm) {
-  const Rows rows(norm.dy);
-  expect_same_shape(norm.dy, norm.x);
-  expect_same_shape(norm.dy, norm.dx);
-  if (norm.d_residual) expect_same_shape(norm.dy, norm.d_residual);
-  expect_vector(norm.weight, rows.width(), "weight");
-  expect_vector(norm.d_weight, rows.width(), "d_weight");
-  if (norm.d_bias) expect_vector(norm.d_bias, rows.width(), "d_bias");
-  expect_vector(norm.rstd, rows.count(), "rstd");
-  if (norm.kind == NormKind::layer) expect_vector(norm.mean, rows.count(), "mean");
   with_type(norm.dy.dtype(), [&](auto element) { backward<decltype(element)>(context, norm); });
 }
 

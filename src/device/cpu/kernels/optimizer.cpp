@@ -9,11 +9,6 @@
 namespace trireme::device::cpu {
 namespace {
 
-void expect_run(const Tensor& run, std::int64_t count) {
-  TRIREME_EXPECT(run.contiguous() && run.element_count() == count,
-                 "optimizers work on contiguous runs of equal length");
-}
-
 /// Calls body(place) with the address at which the parameter is to be written: null when the master
 /// is enough.
 template <typename Body>
@@ -23,7 +18,6 @@ void with_parameter(const Tensor& parameter, const Tensor& master, const Body& b
     body(nowhere);
     return;
   }
-  expect_run(parameter, master.element_count());
   with_type(parameter.dtype(), [&](auto element) { body(data_of<decltype(element)>(parameter)); });
 }
 
@@ -53,7 +47,6 @@ void round_range(const Context& context, const StochasticRounding& rounding, Ran
 template <typename Update>
 void update_and_round(const Context& context, const StochasticRounding& rounding,
                       const Tensor& master, const Tensor& parameter, const Update& update) {
-  expect_run(parameter, master.element_count());
   parallel_for(*context.team, master.element_count(), elements_per_thread, [&](Range range) {
     for (auto begin = range.begin; begin < range.end; begin += rounded_together) {
       const Range part{begin, std::min(begin + rounded_together, range.end)};
@@ -96,9 +89,6 @@ template <>
 void run(Context& context, const AdamWUpdate& operation) {
   const auto& [rule, gradient, master, first_moment, second_moment, parameter] = operation;
   const auto count = gradient.element_count();
-  for (const auto* run : {&gradient, &master, &first_moment, &second_moment}) {
-    expect_run(*run, count);
-  }
   const auto factors = factors_of(rule);
   const auto* g = gradient.f32();
   auto* p = master.f32();
@@ -126,7 +116,6 @@ template <>
 void run(Context& context, const SgdUpdate& operation) {
   const auto& [rule, gradient, master, momentum, parameter] = operation;
   const auto count = gradient.element_count();
-  for (const auto* run : {&gradient, &master, &momentum}) expect_run(*run, count);
   const auto factors = factors_of(rule);
   const auto* g = gradient.f32();
   auto* p = master.f32();
@@ -153,7 +142,6 @@ template <>
 void run(Context& context, const MeanMomentum& operation) {
   const auto& [decay, step, factor, gradient, momentum, update] = operation;
   const auto count = gradient.element_count();
-  for (const auto* run : {&gradient, &momentum, &update}) expect_run(*run, count);
   const bool nesterov = step == MeanMomentum::Step::nesterov;
   const float beta = decay;
   const float scale = factor;
@@ -172,8 +160,6 @@ void run(Context& context, const MeanMomentum& operation) {
 template <>
 void run(Context& context, const RoundStochastically& operation) {
   const auto& [master, rounding, parameter] = operation;
-  TRIREME_EXPECT(rounding.active(), "rounding at random knows the width of its box");
-  expect_run(master, parameter.element_count());
   update_and_round(context, rounding, master, parameter, [](Range) {});
 }
 

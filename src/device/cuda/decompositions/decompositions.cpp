@@ -45,7 +45,7 @@ class CusolverDecompositions final : public Decompositions {
   void run(const SymmetricEigenvectors& operation) override {
     const auto& [symmetric, vectors, values, workspace] = operation;
     device_.expect_no_capture("an eigendecomposition");
-    const int n = side_of(operation);
+    const int n = side_of(vectors);
     if (symmetric.low) {
       solve_in_double(operation, n);
       return;
@@ -64,7 +64,7 @@ class CusolverDecompositions final : public Decompositions {
   void run(const OrthonormaliseRows& operation) override {
     const auto& [x, reflections, workspace] = operation;
     device_.expect_no_capture("a QR decomposition");
-    const int n = side_of(operation);
+    const int n = side_of(x);
     int qr_length = 0;
     int basis_length = 0;
     check(library_.qr_length(handle_, n, n, x.f32(), n, &qr_length), "cusolverDnSgeqrf_bufferSize");

@@ -152,8 +152,6 @@ void run_alike(L& launcher, const char* name, const std::array<Tensor, sizeof...
                const std::array<Tensor, sizeof...(O)>& outputs, std::index_sequence<I...>,
                std::index_sequence<O...>) {
   const Tensor& first = inputs[0];
-  (expect_same_shape(first, inputs[I]), ...);
-  (expect_same_shape(first, outputs[O]), ...);
   const bool flat = all_contiguous(inputs[I]..., outputs[O]...);
   with_type(first.dtype(), [&](auto element) {
     using T = decltype(element);
@@ -199,9 +197,6 @@ void run(L& launcher, const GeluBackward& operation) {
 template <typename L>
 void run(L& launcher, const ApplyDropout& operation) {
   const auto& [x, mask, y] = operation;
-  expect_same_shape(x, y);
-  TRIREME_EXPECT(mask.rate == 0.0F || mask.first_column + Rows(x).width() <= mask.width,
-                 "dropout: the tensor is wider than its mask");
   with_type(x.dtype(), [&](auto element) {
     using T = decltype(element);
     run_elements<pack_size<T>>(
@@ -214,11 +209,6 @@ template <typename L>
 void run(L& launcher, const Rotary& rotary) {
   const auto& x = rotary.x;
   const auto half = x.dim(3) / 2;
-  TRIREME_EXPECT(x.rank() == 4 && x.dim(3) % 2 == 0 && rotary.cos_table.dim(1) == half &&
-                     rotary.first_position >= 0 &&
-                     rotary.first_position + x.dim(1) <= rotary.cos_table.dim(0),
-                 "rotary: x " + x.text() + ", table " + rotary.cos_table.text());
-  expect_same_shape(rotary.cos_table, rotary.sin_table);
   with_type(x.dtype(), [&](auto element) {
     using T = decltype(element);
     constexpr int pack = pack_size<T>;

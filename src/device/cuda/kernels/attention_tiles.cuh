@@ -167,11 +167,6 @@ __device__ void store_row(const simt::Global<T>& row, const AttentionShape& shap
 inline AttentionShape shape_of(const Attention& attention, std::int64_t pack) {
   const auto& q = attention.q;
   const auto& k = attention.k;
-  expect_same_shape(q, attention.out);
-  expect_same_shape(k, attention.v);
-  TRIREME_EXPECT(q.rank() == 4 && k.rank() == 4 && q.dim(0) == k.dim(0) && q.dim(3) == k.dim(3) &&
-                     k.dim(2) > 0 && q.dim(2) % k.dim(2) == 0,
-                 "attention: q " + q.text() + ", k " + k.text());
   AttentionShape shape;
   shape.batch = q.dim(0);
   shape.heads = q.dim(2);

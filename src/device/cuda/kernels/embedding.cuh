@@ -149,10 +149,6 @@ template <typename L>
 void run(L& launcher, const EmbeddingForward& operation) {
   const auto& [tokens, table, first_token, out] = operation;
   const Rows to(out);
-  TRIREME_EXPECT(
-      tokens.contiguous() && tokens.element_count() == to.count() &&
-          Rows(table).width() == to.width(),
-      "embedding: tokens " + tokens.text() + ", table " + table.text() + ", out " + out.text());
   with_type(table.dtype(), [&](auto element) {
     using T = decltype(element);
     run_elements<pack_size<T>>(
@@ -167,10 +163,6 @@ template <typename L>
 void run(L& launcher, const EmbeddingBackward& operation) {
   const auto& [tokens, d_out, first_token, d_table] = operation;
   const Rows from(d_out);
-  TRIREME_EXPECT(tokens.contiguous() && tokens.element_count() == from.count() &&
-                     from.width() == Rows(d_table).width(),
-                 "embedding: tokens " + tokens.text() + ", d_out " + d_out.text() + ", d_table " +
-                     d_table.text());
   if (from.count() == 0) return;
   with_type(d_out.dtype(), [&](auto element) {
     using T = decltype(element);
@@ -189,10 +181,6 @@ template <typename L>
 void run(L& launcher, const AddPositions& operation) {
   const auto& [x, table, seq, first_position] = operation;
   const Rows rows(x);
-  const Rows positions(table);
-  TRIREME_EXPECT(seq > 0 && rows.width() == positions.width() && first_position >= 0 &&
-                     first_position + seq <= positions.count(),
-                 "positions: x " + x.text() + ", table " + table.text());
   with_type(x.dtype(), [&](auto element) {
     using T = decltype(element);
     run_elements<pack_size<T>>(
@@ -207,9 +195,6 @@ template <typename L>
 void run(L& launcher, const AddPositionsBackward& operation) {
   const auto& [dx, seq, d_table] = operation;
   const Rows rows(dx);
-  const Rows positions(d_table);
-  TRIREME_EXPECT(seq > 0 && rows.width() == positions.width() && seq <= positions.count(),
-                 "positions: dx " + dx.text() + ", d_table " + d_table.text());
   const auto used = rows.count() < seq ? rows.count() : seq;
   with_type(dx.dtype(), [&](auto element) {
     using T = decltype(element);

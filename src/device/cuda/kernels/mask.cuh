@@ -23,7 +23,6 @@ class Mask {
         first_column_(dropout.first_column),
         width_(dropout.width) {
     if (dropout.row_base) row_base_ = simt::Global<const std::int32_t>(dropout.row_base.i32());
-    TRIREME_EXPECT(dropout.rate >= 0.0F && dropout.rate < 1.0F, "a dropout rate is in [0, 1)");
   }
 
   __device__ bool active() const { return rate_ > 0.0F; }

@@ -64,8 +64,6 @@ __global__ void __launch_bounds__(256)
 template <typename L>
 void run(L& launcher, const NormaliseMatrices& operation) {
   const auto& [x, y, eps] = operation;
-  expect_same_shape(x, y);
-  TRIREME_EXPECT(x.rank() == 3 && all_contiguous(x, y), "matrices lie in one run");
   if (x.element_count() == 0) return;
   const auto size = x.dim(1) * x.dim(2);
   const auto chunks = ceil_div(size, matrix_chunk);
@@ -95,7 +93,6 @@ __global__ inline void __launch_bounds__(256)
 template <typename L>
 void run(L& launcher, const MatrixNorms& operation) {
   const auto& [x, norms] = operation;
-  expect_norms(operation);
   if (x.element_count() == 0) return;
   const auto size = x.dim(1) * x.dim(2);
   const auto chunks = ceil_div(size, matrix_chunk);
@@ -125,7 +122,6 @@ struct ScaleBody {
 template <typename L>
 void run(L& launcher, const ScaleRows& operation) {
   const auto& [x, factors, y] = operation;
-  expect_row_factors(operation);
   constexpr int pack = pack_size<float>;
   run_elements<pack>(
       launcher, "scale_rows", Elements{x.dim(0), x.dim(1), all_packable(pack, x, y)},
@@ -154,7 +150,6 @@ __global__ inline void __launch_bounds__(256)
 template <typename L>
 void run(L& launcher, const RowProducts& operation) {
   const auto& [x, y, sums] = operation;
-  expect_row_sums(operation);
   if (x.dim(0) == 0) return;
   launcher.launch("row_products", &row_products, grid_for(launcher, x.dim(0), 1, 256),
                   memory_of<const float>(launcher, x), memory_of<const float>(launcher, y),
@@ -181,9 +176,6 @@ struct TransposeBody {
 template <typename L>
 void run(L& launcher, const TransposeMatrices& operation) {
   const auto& [x, y] = operation;
-  TRIREME_EXPECT(x.rank() == 3 && y.rank() == 3 && x.dim(0) == y.dim(0) && x.dim(1) == y.dim(2) &&
-                     x.dim(2) == y.dim(1) && all_contiguous(x, y) && x.dtype() == y.dtype(),
-                 "transposed matrices: x " + x.text() + ", y " + y.text());
   with_type(x.dtype(), [&](auto element) {
     using T = decltype(element);
     run_elements<1>(launcher, "transpose_matrices", Elements{x.dim(0) * x.dim(2), x.dim(1), false},
@@ -228,8 +220,6 @@ __global__ void __launch_bounds__(256)
 template <typename L>
 void run(L& launcher, const MirrorTriangle& operation) {
   const auto& y = operation.y;
-  TRIREME_EXPECT(y.rank() == 3 && y.dim(1) == y.dim(2) && all_contiguous(y),
-                 "mirrored matrices are square, in one run: " + y.text());
   if (y.element_count() == 0) return;
   const auto tiles = ceil_div(y.dim(1), mirror_side);
   const auto all = y.dim(0) * tiles * tiles;

@@ -180,22 +180,12 @@ inline Tensor separate_parameter(const OptimizerRuns& runs) {
   return runs.parameter.raw() == runs.master.raw() ? Tensor() : runs.parameter;
 }
 
-inline void expect_runs(const OptimizerRuns& runs, const Tensor& parameter) {
-  const auto count = runs.gradient.element_count();
-  for (const auto* run :
-       {&runs.gradient, &runs.master, &runs.first_moment, &runs.second_moment, &parameter}) {
-    TRIREME_EXPECT(!*run || (run->contiguous() && run->element_count() == count),
-                   "optimizers work on contiguous runs of equal length");
-  }
-}
-
 /// body(T, Published<T>, elements) with what writes the parameter; as many elements at a time as
 /// one access of it moves.
 template <typename L, typename Body>
 void with_parameter(L& launcher, const OptimizerRuns& runs, const StochasticRounding& rounding,
                     const Body& body) {
   const auto parameter = separate_parameter(runs);
-  expect_runs(runs, parameter);
   const auto master = memory_of<float>(launcher, runs.master);
   const auto elements = [&](std::int64_t together) {
     return Elements{1, runs.gradient.element_count(),
@@ -256,10 +246,6 @@ template <typename L>
 void run(L& launcher, const MeanMomentum& operation) {
   const auto& [beta, step, scale, gradient, momentum, update] = operation;
   const auto count = gradient.element_count();
-  for (const auto* run : {&gradient, &momentum, &update}) {
-    TRIREME_EXPECT(run->contiguous() && run->element_count() == count,
-                   "optimizers work on contiguous runs of equal length");
-  }
   constexpr int pack = pack_size<float>;
   run_elements<pack>(
       launcher, "mean_momentum", Elements{1, count, all_packable(pack, gradient, momentum, update)},
@@ -271,9 +257,6 @@ void run(L& launcher, const MeanMomentum& operation) {
 template <typename L>
 void run(L& launcher, const RoundStochastically& operation) {
   const auto& [master, rounding, parameter] = operation;
-  TRIREME_EXPECT(rounding.active() && master.contiguous() && parameter.contiguous() &&
-                     master.element_count() == parameter.element_count(),
-                 "rounding at random works on contiguous runs of equal length in a box");
   constexpr int pack = pack_size<Bf16>;
   run_elements<pack>(launcher, "round_stochastically",
                      Elements{1, master.element_count(), all_packable(pack, master, parameter)},

@@ -13,9 +13,6 @@ namespace trireme::device::cuda {
 template <typename L, typename Gemm>
 class OwnKernels : public Kernels {
  public:
-  void issue(const Operation& operation) override {
-    operation.visit([this](const auto& one) { this->run(one); });
-  }
   double sum_of_squares(const Tensor& x) override { return cuda::sum_of_squares(start(), x); }
   double sum(const Tensor& x) override { return cuda::sum(start(), x); }
 
@@ -33,6 +30,9 @@ class OwnKernels : public Kernels {
   virtual bool run_fused(const Attention&) { return false; }
   virtual bool run_fused(const AttentionBackward&) { return false; }
 
+  void compute(const Operation& operation) override {
+    operation.visit([this](const auto& one) { this->run(one); });
+  }
   template <typename One>
   void run(const One& operation) {
     issue_own(start(), operation);
