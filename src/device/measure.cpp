@@ -32,11 +32,12 @@ struct Operands {
 void multiply(Kernels& kernels, LinearPass pass, const Operands& operands) {
   switch (pass) {
     case LinearPass::forward:
-      return kernels.issue(LinearForward{operands.x, operands.w, {}, operands.y});
+      return kernels.issue(LinearForward{.x = operands.x, .w = operands.w, .y = operands.y});
     case LinearPass::backward_input:
       return kernels.issue(LinearBackwardInput{operands.y, operands.w, operands.x});
     case LinearPass::backward_weight:
-      return kernels.issue(LinearBackwardWeight{operands.y, operands.x, operands.dw, {}});
+      return kernels.issue(
+          LinearBackwardWeight{.dy = operands.y, .x = operands.x, .dw = operands.dw});
   }
 }
 

@@ -67,7 +67,7 @@ void Head::loss_of_rows(const MicroBatch& batch, const Tensor& y, const Tensor& 
   const auto lse = arena.allocate(device::DType::f32, {rows});
   const auto stats = arena.allocate(device::DType::f32, {3, rows});
   auto all_stats = stats.reshape({1, 3, rows});
-  kernels.issue(device::LinearForward{y, table_, {}, logits});
+  kernels.issue(device::LinearForward{.x = y, .w = table_, .y = logits});
   kernels.issue(device::CrossEntropyStats{logits, batch.targets, first_token_, stats});
   if (parts > 1) {
     all_stats = arena.allocate(device::DType::f32, {parts, 3, rows});
@@ -75,10 +75,13 @@ void Head::loss_of_rows(const MicroBatch& batch, const Tensor& y, const Tensor& 
   }
   kernels.issue(device::CrossEntropyCombine{all_stats, batch.targets, lse, losses});
   if (!d_y) return;
-  kernels.issue(
-      device::CrossEntropyGradient{logits, batch.targets, first_token_, lse, batch.loss_scale});
+  kernels.issue(device::CrossEntropyGradient{.logits = logits,
+                                             .targets = batch.targets,
+                                             .first_token = first_token_,
+                                             .lse = lse,
+                                             .scale = batch.loss_scale});
   kernels.issue(device::LinearBackwardInput{logits, table_, d_y});
-  kernels.issue(device::LinearBackwardWeight{logits, y, d_table_, {}});
+  kernels.issue(device::LinearBackwardWeight{.dy = logits, .x = y, .dw = d_table_});
 }
 
 void Head::logits(const Tensor& x, const Tensor& logits) const {
@@ -87,7 +90,8 @@ void Head::logits(const Tensor& x, const Tensor& logits) const {
   const auto kept = norm_.allocate(arena);
   const auto y = arena.allocate(context_.dtype, {x.dim(0), x.dim(1)});
   norm_.forward(x, kept, y);
-  context_.kernels.issue(device::LinearForward{gather_rows(context_, y), table_, {}, logits});
+  context_.kernels.issue(
+      device::LinearForward{.x = gather_rows(context_, y), .w = table_, .y = logits});
 }
 
 }  // namespace trireme::layers

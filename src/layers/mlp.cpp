@@ -31,8 +31,8 @@ void MlpBlock::widen(const MlpActivations& kept) const {
   auto& kernels = context_.kernels;
   const auto input = gather_rows(context_, kept.input);
   if (!gated_ && context_.linear_forward == LinearForward::plain) {
-    kernels.issue(
-        device::LinearGeluForward{input, wide_.weight, wide_.bias, kept.wide, kept.activated});
+    kernels.issue(device::LinearGeluForward{
+        .x = input, .w = wide_.weight, .bias = wide_.bias, .wide = kept.wide, .y = kept.activated});
     return;
   }
   linear_forward(context_, input, wide_, wide_.bias, kept.wide);
@@ -53,9 +53,11 @@ void MlpBlock::backward_to_wide(const MlpActivations& kept, const Tensor& d_out,
   }
   const auto d_activated = context_.workspace.allocate(context_.dtype, {context_.rows(), width_});
   kernels.issue(device::LinearBackwardInput{d_out, down_.weight, d_activated});
-  kernels.issue(device::SwigluBackward{
-      d_activated, kept.wide.slice(1, 0, width_), kept.wide.slice(1, width_, width_),
-      d_wide.slice(1, 0, width_), d_wide.slice(1, width_, width_)});
+  kernels.issue(device::SwigluBackward{.dy = d_activated,
+                                       .gate = kept.wide.slice(1, 0, width_),
+                                       .up = kept.wide.slice(1, width_, width_),
+                                       .d_gate = d_wide.slice(1, 0, width_),
+                                       .d_up = d_wide.slice(1, width_, width_)});
 }
 
 void MlpBlock::forward(const MlpActivations& kept, const Tensor& out) const {

@@ -35,16 +35,31 @@ class Norm {
   void forward_sum(const device::Tensor& x, const device::Tensor& residual,
                    const device::Tensor& sum, const NormStatistics& kept,
                    const device::Tensor& y) const {
-    context_.kernels.issue(device::NormForward{kind(), x, residual, sum, weights_.weight,
-                                               weights_.bias, y, kept.mean, kept.rstd,
-                                               context_.config.norm_eps});
+    context_.kernels.issue(device::NormForward{.kind = kind(),
+                                               .x = x,
+                                               .residual = residual,
+                                               .sum = sum,
+                                               .weight = weights_.weight,
+                                               .bias = weights_.bias,
+                                               .y = y,
+                                               .mean = kept.mean,
+                                               .rstd = kept.rstd,
+                                               .eps = context_.config.norm_eps});
   }
   /// dx = gradient through the norm + d_residual (which may be empty); weights' gradients add up.
   void backward(const device::Tensor& dy, const device::Tensor& x, const NormStatistics& kept,
                 const device::Tensor& d_residual, const device::Tensor& dx) const {
-    context_.kernels.issue(device::NormBackward{kind(), dy, x, weights_.weight, kept.mean,
-                                                kept.rstd, d_residual, dx, weights_.d_weight,
-                                                weights_.d_bias, context_.config.norm_eps});
+    context_.kernels.issue(device::NormBackward{.kind = kind(),
+                                                .dy = dy,
+                                                .x = x,
+                                                .weight = weights_.weight,
+                                                .mean = kept.mean,
+                                                .rstd = kept.rstd,
+                                                .d_residual = d_residual,
+                                                .dx = dx,
+                                                .d_weight = weights_.d_weight,
+                                                .d_bias = weights_.d_bias,
+                                                .eps = context_.config.norm_eps});
   }
 
  private:

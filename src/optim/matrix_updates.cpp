@@ -140,16 +140,16 @@ void Optimizer::apply(device::Kernels& kernels, const Segment& segment, const Te
                       const Step& step) {
   const auto& [rows, columns] = segment.shape;
   // SGD without momentum: the velocity is the scaled direction, in its own place.
-  kernels.issue(
-      device::SgdUpdate{{.learning_rate = step.learning_rate,
-                         .momentum = 0.0F,
-                         .weight_decay = segment.decays ? rule_.weight_decay : 0.0F,
-                         .gradient_scale = matrix_rule_->factor({rows / segment.blocks, columns}),
-                         .rounding = rounding_of(segment, step.number)},
-                        direction,
-                        master(segment),
-                        direction,
-                        parameters_.slice(0, segment.flat.begin, segment.flat.size())});
+  kernels.issue(device::SgdUpdate{
+      .rule = {.learning_rate = step.learning_rate,
+               .momentum = 0.0F,
+               .weight_decay = segment.decays ? rule_.weight_decay : 0.0F,
+               .gradient_scale = matrix_rule_->factor({rows / segment.blocks, columns}),
+               .rounding = rounding_of(segment, step.number)},
+      .gradient = direction,
+      .master = master(segment),
+      .momentum = direction,
+      .parameter = parameters_.slice(0, segment.flat.begin, segment.flat.size())});
 }
 
 void Optimizer::apply(device::Kernels& kernels, std::size_t group, const GroupMemory& memory,

@@ -28,8 +28,12 @@ class Muon final : public MatrixRule {
 
   void take(device::Kernels& kernels, const Tensor& gradient, float gradient_scale,
             std::span<const Tensor> states, const Tensor& to) const override {
-    kernels.issue(
-        device::MeanMomentum{rule_.momentum, rule_.step, gradient_scale, gradient, states[0], to});
+    kernels.issue(device::MeanMomentum{.beta = rule_.momentum,
+                                       .step = rule_.step,
+                                       .gradient_scale = gradient_scale,
+                                       .gradient = gradient,
+                                       .momentum = states[0],
+                                       .update = to});
   }
 
   void directions(device::Kernels& kernels, device::Arena& workspace,

@@ -85,9 +85,19 @@ GramMemory::GramMemory(device::Arena& workspace, device::DType products, std::in
 GramFactor gram_factor(device::Kernels& kernels, const NewtonSchulz& rule, const GramMemory& memory,
                        const StepRun& run) {
   const auto& [r, s, t] = memory;
+  // y = scale * x * by + added_scale * by.
+  const auto product = [&](const Tensor& x, const Tensor& by, const Tensor& y, float scale,
+                           float added_scale) {
+    kernels.issue(device::SymmetricProduct{.x = x,
+                                           .added = by,
+                                           .y = y,
+                                           .scale = scale,
+                                           .added_scale = added_scale,
+                                           .triangles = rule.triangles,
+                                           .by = by});
+  };
   const auto square = [&](const Step& step, const Tensor& to, float scale) {
-    kernels.issue(device::SymmetricProduct{memory.r, memory.r, to, scale * step[2], scale * step[1],
-                                           rule.triangles});
+    product(memory.r, memory.r, to, scale * step[2], scale * step[1]);
   };
   const auto first = newton_schulz_step(rule.coefficients, run.first);
   const float a = first[0];
@@ -95,10 +105,10 @@ GramFactor gram_factor(device::Kernels& kernels, const NewtonSchulz& rule, const
   if (run.steps == 1) return {s, a};
   TRIREME_EXPECT(run.steps == 2, "a run has one or two steps");
   const auto second = newton_schulz_step(rule.coefficients, run.first + 1);
-  kernels.issue(device::SymmetricProduct{s, r, t, 1.0F, a, rule.triangles, r});  // Q R
-  kernels.issue(device::SymmetricProduct{s, t, r, 1.0F, a, rule.triangles, t});  // Q R Q
+  product(s, r, t, 1.0F, a);  // Q R
+  product(s, t, r, 1.0F, a);  // Q R Q
   square(second, t, a);
-  kernels.issue(device::SymmetricProduct{t, s, r, 1 / a, second[0], rule.triangles, s});
+  product(t, s, r, 1 / a, second[0]);
   kernels.issue(device::Add{r, t, r});
   return {r, constant_of(rule, run)};
 }
@@ -129,7 +139,7 @@ void orthogonalise(device::Kernels& kernels, device::Arena& workspace, const New
   kernels.issue(device::NormaliseMatrices{matrices, as_given(tall ? next : x), rule.eps});
   if (tall) kernels.issue(device::TransposeMatrices{as_given(next), x});
   for (const auto& run : runs) {
-    kernels.issue(device::SymmetricProduct{x, {}, memory.r, 1.0F, 0.0F, rule.triangles});
+    kernels.issue(device::SymmetricProduct{.x = x, .y = memory.r, .triangles = rule.triangles});
     const auto [q, a] = gram_factor(kernels, rule, memory, run);
     kernels.issue(device::AddProduct{q, x, next, a});
     std::swap(x, next);

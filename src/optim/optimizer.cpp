@@ -122,33 +122,33 @@ void Optimizer::update_elements(device::Kernels& kernels, const Segment& segment
   };
   const float decay = segment.decays ? rule_.weight_decay : 0.0F;
   if (rule_.kind == RuleKind::sgd) {
-    kernels.issue(device::SgdUpdate{{.learning_rate = step.learning_rate,
-                                     .momentum = rule_.momentum,
-                                     .weight_decay = decay,
-                                     .gradient_scale = step.gradient_scale,
-                                     .rounding = rounding_of(segment, step.number)},
-                                    gradient,
-                                    master(segment),
-                                    state(0),
-                                    parameter});
+    kernels.issue(device::SgdUpdate{.rule = {.learning_rate = step.learning_rate,
+                                             .momentum = rule_.momentum,
+                                             .weight_decay = decay,
+                                             .gradient_scale = step.gradient_scale,
+                                             .rounding = rounding_of(segment, step.number)},
+                                    .gradient = gradient,
+                                    .master = master(segment),
+                                    .momentum = state(0),
+                                    .parameter = parameter});
     return;
   }
   const float learning_rate =
       matrix_rule_ ? static_cast<float>(rule_.adamw_rate * static_cast<double>(step.learning_rate))
                    : step.learning_rate;
-  kernels.issue(device::AdamWUpdate{{.learning_rate = learning_rate,
-                                     .beta1 = rule_.beta1,
-                                     .beta2 = rule_.beta2,
-                                     .eps = rule_.eps,
-                                     .weight_decay = decay,
-                                     .gradient_scale = step.gradient_scale,
-                                     .step = step.number,
-                                     .rounding = rounding_of(segment, step.number)},
-                                    gradient,
-                                    master(segment),
-                                    state(0),
-                                    state(1),
-                                    parameter});
+  kernels.issue(device::AdamWUpdate{.rule = {.learning_rate = learning_rate,
+                                             .beta1 = rule_.beta1,
+                                             .beta2 = rule_.beta2,
+                                             .eps = rule_.eps,
+                                             .weight_decay = decay,
+                                             .gradient_scale = step.gradient_scale,
+                                             .step = step.number,
+                                             .rounding = rounding_of(segment, step.number)},
+                                    .gradient = gradient,
+                                    .master = master(segment),
+                                    .first_moment = state(0),
+                                    .second_moment = state(1),
+                                    .parameter = parameter});
 }
 
 void Optimizer::update_all_elements(device::Kernels& kernels, const Step& step) {

@@ -129,8 +129,8 @@ class Shampoo final : public MatrixRule {
       kernels.issue(device::ScaleRows{vectors, values, vectors});
       const auto columns = matrix_in(scratch.square, b, b);
       transpose(kernels, vectors, columns);
-      kernels.issue(device::SymmetricProduct{
-          columns.reshape({1, b, b}), {}, vectors.reshape({1, b, b}), 1.0F, 0.0F});
+      kernels.issue(device::SymmetricProduct{.x = columns.reshape({1, b, b}),
+                                             .y = vectors.reshape({1, b, b})});
     }
   }
 

@@ -176,8 +176,12 @@ void SharedUpdates::divide_by_norm(const Part& part) {
   const float norm = static_cast<float>(std::sqrt(sum)) + rule_.eps;
   const auto held = part.held.flat();
   // A mean with nothing before it.
-  kernels_.issue(
-      device::MeanMomentum{0.0F, device::MeanMomentum::Step::plain, 1.0F / norm, held, held, held});
+  kernels_.issue(device::MeanMomentum{.beta = 0.0F,
+                                      .step = device::MeanMomentum::Step::plain,
+                                      .gradient_scale = 1.0F / norm,
+                                      .gradient = held,
+                                      .momentum = held,
+                                      .update = held});
 }
 
 /// From what ranks hold to columns of the longer side, as matrices with n rows.
@@ -208,7 +212,7 @@ void SharedUpdates::finish_columns(const Part& part) {
 void SharedUpdates::start_terms(Part& part, std::size_t run) {
   const auto& r = part.memory.r;
   if (part.has_columns()) {
-    kernels_.issue(device::SymmetricProduct{part.x, {}, r, 1.0F, 0.0F, rule_.triangles});
+    kernels_.issue(device::SymmetricProduct{.x = part.x, .y = r, .triangles = rule_.triangles});
   }
   const int adds = part.sharing->square_ranks[run];
   if (!part.is_own(adds)) {

@@ -29,8 +29,12 @@ void transpose(device::Kernels& kernels, const Tensor& x, const Tensor& y) {
 void scale(device::Kernels& kernels, const Tensor& x, float factor, const Tensor& y) {
   // A mean with nothing before it.
   kernels.issue(device::Fill{y.flat(), 0.0F});
-  kernels.issue(device::MeanMomentum{0.0F, device::MeanMomentum::Step::plain, factor, x.flat(),
-                                     y.flat(), y.flat()});
+  kernels.issue(device::MeanMomentum{.beta = 0.0F,
+                                     .step = device::MeanMomentum::Step::plain,
+                                     .gradient_scale = factor,
+                                     .gradient = x.flat(),
+                                     .momentum = y.flat(),
+                                     .update = y.flat()});
 }
 
 void multiply(device::Kernels& kernels, const Tensor& factor, const Tensor& x, const Tensor& z) {
@@ -43,9 +47,11 @@ void add_products(device::Kernels& kernels, const Tensor& x, float beta, const T
                   const Tensor& scratch) {
   const auto block = factor.dim(1);
   const auto sum = matrix_in(scratch, factor.dim(0), block);
-  kernels.issue(device::SymmetricProduct{rows_by_block(x, block), rows_by_block(factor, block),
-                                         rows_by_block(sum, block), 1.0F - beta, beta,
-                                         device::Triangles::lower});
+  kernels.issue(device::SymmetricProduct{.x = rows_by_block(x, block),
+                                         .added = rows_by_block(factor, block),
+                                         .y = rows_by_block(sum, block),
+                                         .scale = 1.0F - beta,
+                                         .added_scale = beta});
   kernels.issue(device::Copy{sum, factor});
 }
 
@@ -54,12 +60,12 @@ void AdamDirection::take(device::Kernels& kernels, const Tensor& gradient,
                          const Tensor& direction) const {
   kernels.issue(device::Fill{direction.flat(), 0.0F});
   kernels.issue(device::AdamWUpdate{
-      {.learning_rate = -1.0F, .beta1 = beta1, .beta2 = beta2, .eps = eps, .step = update},
-      gradient.flat(),
-      direction.flat(),
-      first_moment.flat(),
-      second_moment.flat(),
-      direction.flat()});
+      .rule = {.learning_rate = -1.0F, .beta1 = beta1, .beta2 = beta2, .eps = eps, .step = update},
+      .gradient = gradient.flat(),
+      .master = direction.flat(),
+      .first_moment = first_moment.flat(),
+      .second_moment = second_moment.flat(),
+      .parameter = direction.flat()});
 }
 
 }  // namespace trireme::optim

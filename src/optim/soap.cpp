@@ -277,9 +277,11 @@ class Soap final : public MatrixRule {
       const AdamDirection adam{rule_.beta1, rule_.beta2, rule_.eps, number};
       adam.take(kernels, second, third, state.second_moment, fourth);
       rotate(kernels, scratch, state, Way::back, fourth, third);
-      kernels.issue(device::MeanMomentum{rule_.beta1, device::MeanMomentum::Step::plain, 1.0F,
-                                         gradient.flat(), state.first_moment.flat(),
-                                         fourth.flat()});
+      kernels.issue(device::MeanMomentum{.beta = rule_.beta1,
+                                         .step = device::MeanMomentum::Step::plain,
+                                         .gradient = gradient.flat(),
+                                         .momentum = state.first_moment.flat(),
+                                         .update = fourth.flat()});
     }
     update_factors(kernels, scratch, gradient, state);
     if (number == 0) {

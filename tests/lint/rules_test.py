@@ -85,6 +85,14 @@ class RulesTest(unittest.TestCase):
                      "fs::exists(fs::symlink_status(link, error));", "// fs::exists(path)"):
             self.passes("src/a/b.cpp", code + "\n")
 
+    def test_operands_that_many_places_tell_apart_are_named(self):
+        for code in ("kernels.issue(LinearForward{x, w, {}, y});", "issue(Five{a, f(b, c), {d, e},\n  g, h});"):
+            self.finds("operands by their places", "src/a/b.cpp", code + "\n")
+        for code in ("issue(LinearForward{.x = x, .w = w, .y = y});", "issue(Four{a, f(b, {}), {c, d}, e});",
+                     "issue(operation);"):
+            self.passes("src/a/b.cpp", code + "\n")
+        self.passes("tests/a/b.cpp", "kernels.issue(LinearForward{x, w, {}, y});\n")
+
     def test_the_environment_is_the_entry_points(self):
         self.finds("getenv", "src/a/b.cpp", 'auto x = std::getenv("X");\n')
         self.passes("src/a/b.cpp", "// no getenv here\nspank_getenv(spank);\n")

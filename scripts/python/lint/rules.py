@@ -21,6 +21,8 @@ SWITCH = re.compile(r"\bswitch\s*\(")
 DEFAULT = re.compile(r"^\s*default\s*:")
 DUMP = re.compile(r"\.dump\s*\(")
 THROWING_QUESTION = re.compile(r"\b(?:fs|filesystem)::(exists|is_directory|absolute)\s*\(")
+ISSUED = re.compile(r"\bissue\(\s*(?:\w+::)*(\w+)\{")
+MOST_POSITIONAL_OPERANDS = 4
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
 MOST_DECISIONS = 35
@@ -127,12 +129,27 @@ def throwing_questions(path, lines):
                            f"used; write base::{match[1]}()")
 
 
+def operands_by_place(path, lines):
+    """Which tensor is which is told by names, not by counting commas and holes."""
+    if not is_product(path) or not is_cpp(path):
+        return
+    text = "\n".join(code_of(line) for line in lines)
+    for match in ISSUED.finditer(text):
+        operands = [operand.strip() for operand in arguments_at(text, match.end())]
+        if operands[0].startswith("."):
+            continue
+        if "{}" in operands or len(operands) > MOST_POSITIONAL_OPERANDS:
+            number = text.count("\n", 0, match.start()) + 1
+            yield number, (f"{match[1]}'s operands by their places, with a hole or more than "
+                           f"{MOST_POSITIONAL_OPERANDS}; name them: .x = x")
+
+
 def arguments_at(text, begin):
-    """Of a call whose parenthesis ends before `begin`."""
+    """Of a call or a value whose parenthesis or brace ends before `begin`."""
     depth = 0
     arguments = [""]
     for letter in text[begin:]:
-        if letter == ")" and depth == 0:
+        if letter in ")}" and depth == 0:
             break
         depth += (letter in "([{") - (letter in ")]}")
         if letter == "," and depth == 0:
@@ -226,7 +243,8 @@ def code_of(line):
 
 
 LINE_RULES = [license.names_license, file_names, unfinished_work, environment, conditionals, macros,
-              json_writers, throwing_questions, defaults_of_enums, header_guards, python_syntax]
+              json_writers, throwing_questions, operands_by_place, defaults_of_enums, header_guards,
+              python_syntax]
 
 
 def check_text(path, text, exists):

@@ -108,10 +108,18 @@ void AttentionBlock::normalise_heads(const Tensor& qkv, const AttentionActivatio
   const auto width = context_.config.head_dim;
   const auto q = qkv.slice(1, 0, heads_ * width).split(1, width);
   const auto k = qkv.slice(1, heads_ * width, kv_heads_ * width).split(1, width);
-  context_.kernels.issue(device::NormForward{
-      device::NormKind::rms, q, {}, {}, q_norm_.weight, {}, kept.q, {}, kept.q_norm.rstd, eps});
-  context_.kernels.issue(device::NormForward{
-      device::NormKind::rms, k, {}, {}, k_norm_.weight, {}, kept.k, {}, kept.k_norm.rstd, eps});
+  context_.kernels.issue(device::NormForward{.kind = device::NormKind::rms,
+                                             .x = q,
+                                             .weight = q_norm_.weight,
+                                             .y = kept.q,
+                                             .rstd = kept.q_norm.rstd,
+                                             .eps = eps});
+  context_.kernels.issue(device::NormForward{.kind = device::NormKind::rms,
+                                             .x = k,
+                                             .weight = k_norm_.weight,
+                                             .y = kept.k,
+                                             .rstd = kept.k_norm.rstd,
+                                             .eps = eps});
 }
 
 void AttentionBlock::project(const AttentionActivations& kept) const {
@@ -132,8 +140,8 @@ void AttentionBlock::forward(const MicroBatch& batch, const AttentionActivations
   project(working);
   const auto attend = attention(batch, working);
   if (rotary_.cosines) {
-    context_.kernels.issue(device::Rotary{attend.q, rotary_.cosines, rotary_.sines, 0, false});
-    context_.kernels.issue(device::Rotary{attend.k, rotary_.cosines, rotary_.sines, 0, false});
+    context_.kernels.issue(device::Rotary{attend.q, rotary_.cosines, rotary_.sines});
+    context_.kernels.issue(device::Rotary{attend.k, rotary_.cosines, rotary_.sines});
   }
   context_.kernels.issue(attend);
   project_back(working.heads, out);
@@ -142,28 +150,22 @@ void AttentionBlock::forward(const MicroBatch& batch, const AttentionActivations
 void AttentionBlock::backward_through_head_norms(const AttentionActivations& kept, const Tensor& dq,
                                                  const Tensor& dk, const Heads& d_heads) const {
   const auto views = heads_of(kept.qkv);
-  context_.kernels.issue(device::NormBackward{device::NormKind::rms,
-                                              dq,
-                                              views.q,
-                                              q_norm_.weight,
-                                              {},
-                                              kept.q_norm.rstd,
-                                              {},
-                                              d_heads.q,
-                                              q_norm_.d_weight,
-                                              {},
-                                              context_.config.norm_eps});
-  context_.kernels.issue(device::NormBackward{device::NormKind::rms,
-                                              dk,
-                                              views.k,
-                                              k_norm_.weight,
-                                              {},
-                                              kept.k_norm.rstd,
-                                              {},
-                                              d_heads.k,
-                                              k_norm_.d_weight,
-                                              {},
-                                              context_.config.norm_eps});
+  context_.kernels.issue(device::NormBackward{.kind = device::NormKind::rms,
+                                              .dy = dq,
+                                              .x = views.q,
+                                              .weight = q_norm_.weight,
+                                              .rstd = kept.q_norm.rstd,
+                                              .dx = d_heads.q,
+                                              .d_weight = q_norm_.d_weight,
+                                              .eps = context_.config.norm_eps});
+  context_.kernels.issue(device::NormBackward{.kind = device::NormKind::rms,
+                                              .dy = dk,
+                                              .x = views.k,
+                                              .weight = k_norm_.weight,
+                                              .rstd = kept.k_norm.rstd,
+                                              .dx = d_heads.k,
+                                              .d_weight = k_norm_.d_weight,
+                                              .eps = context_.config.norm_eps});
 }
 
 AttentionGradients AttentionBlock::backward_input(const MicroBatch& batch,
@@ -187,11 +189,18 @@ AttentionGradients AttentionBlock::backward_input(const MicroBatch& batch,
     dk = by_sequence(arena.allocate(context_.dtype, {kept.k.dim(0), kept.k.dim(1), kept.k.dim(2)}));
   }
   kernels.issue(device::AttentionBackward{
-      attention(batch, kept), by_sequence(d_heads_flat.split(1, context_.config.head_dim)), dq, dk,
-      d_heads.v});
+      .forward = attention(batch, kept),
+      .d_out = by_sequence(d_heads_flat.split(1, context_.config.head_dim)),
+      .dq = dq,
+      .dk = dk,
+      .dv = d_heads.v});
   if (rotary_.cosines) {
-    kernels.issue(device::Rotary{dq, rotary_.cosines, rotary_.sines, 0, true});
-    kernels.issue(device::Rotary{dk, rotary_.cosines, rotary_.sines, 0, true});
+    for (const auto& gradient : {dq, dk}) {
+      kernels.issue(device::Rotary{.x = gradient,
+                                   .cos_table = rotary_.cosines,
+                                   .sin_table = rotary_.sines,
+                                   .inverse = true});
+    }
   }
   if (kept.q) backward_through_head_norms(kept, dq, dk, d_heads);
   const auto terms = terms_of(context_, d_input);

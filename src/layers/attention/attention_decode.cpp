@@ -27,8 +27,7 @@ void AttentionBlock::attend_to_cache(const device::Attention& rows, const Sequen
   attend.lse = {};
   if (rotary_.cosines) {
     const auto rotate = [&](const Tensor& heads) {
-      kernels.issue(
-          device::Rotary{heads, rotary_.cosines, rotary_.sines, part.first_position, false});
+      kernels.issue(device::Rotary{heads, rotary_.cosines, rotary_.sines, part.first_position});
     };
     rotate(attend.q);
     rotate(of_part(rows.k));

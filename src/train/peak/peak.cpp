@@ -65,7 +65,7 @@ double fastest_gemm(device::Kernels& kernels, device::DType dtype) {
   while (settled.goes_on(SettleClock::now())) {
     watch->start();
     for (int each = 0; each < search.gemms_together; ++each) {
-      kernels.issue(device::LinearForward{x, w, {}, y});
+      kernels.issue(device::LinearForward{.x = x, .w = w, .y = y});
     }
     watch->stop();
     kernels.synchronize();
