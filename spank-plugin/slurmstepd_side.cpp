@@ -54,14 +54,14 @@ std::string system_text(const std::string& path) {
 std::optional<std::int64_t> kills_of_step() {
   const auto counter = launch::kill_counter_in(system_text("/proc/self/cgroup"));
   if (!counter) return std::nullopt;
-  auto kills = launch::memory_kills_in(system_text(*counter));
+  auto kills = record::memory_kills_in(system_text(*counter));
   const std::filesystem::path path(*counter);
   if (!kills || path.filename() != "memory.oom_control") return kills;
   std::error_code error;
   std::filesystem::directory_iterator entries(path.parent_path(), error);
   for (; !error && entries != std::filesystem::directory_iterator(); entries.increment(error)) {
     const auto inner = entries->path() / path.filename();
-    *kills += launch::memory_kills_in(system_text(inner.string())).value_or(0);
+    *kills += record::memory_kills_in(system_text(inner.string())).value_or(0);
   }
   return kills;
 }
@@ -131,8 +131,8 @@ void SlurmstepdSide::open_folders(spank_t spank) {
   record_path_ = format("{}/records/{}.jsonl", options_.base, name);
 }
 
-launch::MemoryKills SlurmstepdSide::memory_kills() const {
-  return {kills_of_step(), launch::memory_kills_in(system_text("/proc/vmstat"))};
+record::MemoryKills SlurmstepdSide::memory_kills() const {
+  return {kills_of_step(), record::memory_kills_in(system_text("/proc/vmstat"))};
 }
 
 void SlurmstepdSide::raise_hard_limits() const {
@@ -177,8 +177,8 @@ void SlurmstepdSide::record_task(spank_t spank) const {
   record.process = item<pid_t>(spank, S_TASK_PID);
   record.wait_status = item<int>(spank, S_TASK_EXIT_STATUS) & 0xFFFF;
   record.out_of_memory =
-      launch::detect_out_of_memory(record.wait_status, kills_at_start_, memory_kills());
-  const auto line = launch::record_line(record) + "\n";
+      record::detect_out_of_memory(record.wait_status, kills_at_start_, memory_kills());
+  const auto line = record::record_line(record) + "\n";
   // Single write in append mode: lines of several steps do not mix.
   if (::write(record_.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
     slurm_error("trireme: the record %s takes no line: %s", record_path_.c_str(),
@@ -186,7 +186,7 @@ void SlurmstepdSide::record_task(spank_t spank) const {
   }
   if (folder_.empty()) return;
   append_as_user(
-      user_, format("{}/{}/tasks.{}.jsonl", folder_, launch::records_link(step_.step), record.node),
+      user_, format("{}/{}/tasks.{}.jsonl", folder_, record::records_link(step_.step), record.node),
       line);
 }
 

@@ -3,7 +3,7 @@
 
 #include "trireme/base/file.hpp"
 #include "trireme/launch/contract.hpp"
-#include "trireme/launch/task_record.hpp"
+#include "trireme/record/task_record.hpp"
 
 #include "folders.hpp"
 #include "plugstack_options.hpp"
@@ -28,16 +28,16 @@ class SlurmstepdSide {
 
  private:
   void open_folders(spank_t spank);
-  launch::MemoryKills memory_kills() const;
+  record::MemoryKills memory_kills() const;
 
   PlugstackOptions options_;
   launch::Contract contract_;
-  launch::TaskRecord step_;
+  record::TaskRecord step_;
   User user_;
   std::string folder_;
   std::string record_path_;
   base::File record_;
-  launch::MemoryKills kills_at_start_;
+  record::MemoryKills kills_at_start_;
 };
 
 }  // namespace trireme::spank

@@ -10,26 +10,28 @@ set(TRIREME_LAYER_store 1)
 set(TRIREME_LAYER_ownership 2)
 set(TRIREME_LAYER_config 3)
 set(TRIREME_LAYER_launch 2)
+set(TRIREME_LAYER_record 2)
 set(TRIREME_LAYER_device 2)
 set(TRIREME_LAYER_data 2)
 set(TRIREME_LAYER_comm 3)
+set(TRIREME_LAYER_postmortem 3)
 set(TRIREME_LAYER_model 4)
 set(TRIREME_LAYER_optim 4)
 set(TRIREME_LAYER_checkpoint 4)
+set(TRIREME_LAYER_report 4)
 set(TRIREME_LAYER_layers 5)
 set(TRIREME_LAYER_sharding 5)
+set(TRIREME_LAYER_track 5)
 set(TRIREME_LAYER_engine 6)
 set(TRIREME_LAYER_runtime 7)
-set(TRIREME_LAYER_postmortem 8)
 set(TRIREME_LAYER_huggingface 8)
-set(TRIREME_LAYER_report 9)
 set(TRIREME_LAYER_inference 9)
 set(TRIREME_LAYER_plan 10)
-set(TRIREME_LAYER_track 10)
 set(TRIREME_LAYER_train 10)
 set(TRIREME_LAYER_apps 11)
-set(TRIREME_ROOMS base schema layout topology ownership config launch telemetry store device data comm model optim
-    checkpoint layers sharding engine runtime postmortem huggingface report inference plan track train apps)
+set(TRIREME_ROOMS base schema layout topology ownership launch record telemetry store device data config comm
+    postmortem model optim checkpoint report layers sharding track engine runtime huggingface inference plan train
+    apps)
 
 # Foreign headers (as regular expressions) and the only room that may include them.
 set(TRIREME_FOREIGN_OWNERS

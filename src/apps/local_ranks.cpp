@@ -4,7 +4,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
-#include "trireme/launch/task_record.hpp"
+#include "trireme/record/task_record.hpp"
 #include "trireme/runtime/identity.hpp"
 
 #include "apps/cli/terminal.hpp"
@@ -159,7 +159,7 @@ ChildEnd attend(pid_t child, const sigset_t& watched) {
     if (!asked) {
       clear_status_line();
       base::log::info("train", "{}: the ranks are asked to save and stop (SIGUSR1)",
-                      launch::signal_text(signal));
+                      record::signal_text(signal));
     }
     asked = true;
   }

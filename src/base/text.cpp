@@ -4,6 +4,8 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/utf8.hpp"
 
+#include <charconv>
+
 namespace trireme::base {
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view blanks = " \t\r\n";
@@ -32,6 +34,15 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   return parts;
 }
 
+std::optional<int> parse_number(std::string_view text) {
+  if (text.empty() || !is_digit(text.front())) return std::nullopt;
+  int number = 0;
+  const auto* const end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, number);
+  if (parsed.ec != std::errc{} || parsed.ptr != end) return std::nullopt;
+  return number;
+}
+
 std::optional<std::size_t> first_broken_utf8(std::string_view text) {
   const auto good = well_formed_prefix(text);
   if (good == text.size()) return std::nullopt;
@@ -55,6 +66,17 @@ std::string printable(std::string_view text) {
     text.remove_prefix(1);
   }
   return shown;
+}
+
+std::string shown(std::string_view text) {
+  constexpr std::size_t most = 80;
+  std::string safe;
+  for (const char letter : text.substr(0, most)) {
+    const auto byte = static_cast<unsigned char>(letter);
+    safe += is_control(letter) || byte > 0x7E ? format("\\x{:02x}", byte) : std::string(1, letter);
+  }
+  if (text.size() > most) safe += "...";
+  return text.empty() || text.find(' ') != std::string_view::npos ? "'" + safe + "'" : safe;
 }
 
 std::string_view cut_utf8(std::string_view text, std::size_t most_bytes) {

@@ -15,7 +15,7 @@
 #include "trireme/huggingface/weights.hpp"
 #include "trireme/layout/flat.hpp"
 #include "trireme/model/parameters.hpp"
-#include "trireme/runtime/run_lock.hpp"
+#include "trireme/record/run_lock.hpp"
 #include "trireme/schema/quoted.hpp"
 
 #include "stored_weights.hpp"
@@ -113,11 +113,11 @@ void refuse_used(const fs::path& run) {
 }
 
 /// Locks the run for this process, until the step is committed.
-runtime::RunLock open_run(const fs::path& run, const std::string& job) {
+record::RunLock open_run(const fs::path& run, const std::string& job) {
   // Checked before anything is written; and again under the lock, because another start may have
   // been faster.
   refuse_used(run);
-  auto lock = base::value_or_throw(runtime::RunLock::take(run, job));
+  auto lock = base::value_or_throw(record::RunLock::take(run, job));
   refuse_used(run);
   return lock;
 }
@@ -149,7 +149,7 @@ fs::path import_folder(const ImportRequest& wanted, comm::ProcessGroup& world) {
   const auto share =
       comm::agree_after(world, [&] { return Share(StoredWeights(folder, config), config, world); });
   // Lock on the first rank, until the step is committed.
-  std::optional<runtime::RunLock> lock;
+  std::optional<record::RunLock> lock;
   comm::agree(world, comm::status_of([&] {
                 if (world.rank() != 0) return;
                 lock = open_run(run, job);

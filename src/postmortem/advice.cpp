@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trireme/base/error.hpp"
 #include "trireme/base/exit_code.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/path.hpp"
 #include "trireme/base/shell_word.hpp"
-#include "trireme/checkpoint/folders.hpp"
 #include "trireme/postmortem/postmortem.hpp"
 
 #include <array>
@@ -104,15 +102,6 @@ std::string_view by_state(std::string_view state) {
   return {};
 }
 
-/// Committed steps, good and damaged ones; 0 where they are not known.
-std::size_t count_of_checkpoints(const Postmortem& postmortem) {
-  try {
-    return checkpoint::list(checkpoint::checkpoints_of_run(postmortem.run)).size();
-  } catch (const base::Error&) {
-    return 0;
-  }
-}
-
 std::string where_it_goes_on(const Postmortem& postmortem) {
   if (postmortem.newest_checkpoint) {
     return base::format(
@@ -120,7 +109,7 @@ std::string where_it_goes_on(const Postmortem& postmortem) {
         *postmortem.newest_checkpoint,
         base::shell_word(base::absolute(postmortem.run).lexically_normal().string()));
   }
-  if (count_of_checkpoints(postmortem) > 0) {
+  if (postmortem.checkpoint_count > 0) {
     return "no checkpoint is usable (see the notes): restore one from a copy; what is bad in them "
            "says `trireme checkpoint verify`";
   }
@@ -163,7 +152,7 @@ std::vector<std::string> advice_for(const Postmortem& postmortem) {
     for (const auto& remedy : remedies) {
       if (said.find(remedy.sign) == std::string::npos) continue;
       if (advice.empty() || advice.front() != remedy.advice) add(remedy.advice);
-      if (remedy.sign == disk_is_full && count_of_checkpoints(postmortem) > 1) {
+      if (remedy.sign == disk_is_full && postmortem.checkpoint_count > 1) {
         add("or keep fewer checkpoints: lower checkpoint.keep_last");
       }
       break;

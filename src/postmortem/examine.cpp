@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/utc.hpp"
-#include "trireme/checkpoint/folders.hpp"
 #include "trireme/postmortem/postmortem.hpp"
+#include "trireme/record/failure.hpp"
+#include "trireme/record/task_record.hpp"
 #include "trireme/telemetry/run_record.hpp"
 
 #include "noted_failures.hpp"
@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -25,7 +26,7 @@ constexpr std::size_t largest_records = std::size_t{64} << 20;
 constexpr std::size_t most_events = 1000;
 
 void use_failure(Postmortem& postmortem) {
-  auto failure = read_failure(postmortem.run / "failure.json");
+  auto failure = noted_failure(postmortem.run);
   if (!failure.ok()) postmortem.notes.push_back(failure.failure().text);
   if (!failure.ok() || !*failure) return;
   postmortem.exit_code = (*failure)->exit_code;
@@ -68,7 +69,7 @@ void read_record(Postmortem& postmortem) {
   }
 }
 
-std::vector<launch::TaskRecord> read_records(const Postmortem& postmortem, const Evidence& evidence,
+std::vector<record::TaskRecord> read_records(const Postmortem& postmortem, const Evidence& evidence,
                                              std::vector<std::string>& notes) {
   auto files = evidence.records;
   std::error_code error;
@@ -76,7 +77,7 @@ std::vector<launch::TaskRecord> read_records(const Postmortem& postmortem, const
     const auto file = entry.path().filename().string();
     if (file.starts_with("tasks") && file.ends_with(".jsonl")) files.push_back(entry.path());
   }
-  std::vector<launch::TaskRecord> records;
+  std::vector<record::TaskRecord> records;
   // Duplicates: the plugin, a template and the user may each have copied the same record.
   std::set<std::string, std::less<>> seen;
   for (const auto& file : files) {
@@ -88,7 +89,7 @@ std::vector<launch::TaskRecord> read_records(const Postmortem& postmortem, const
     for (std::string_view rest = *text; !rest.empty();) {
       const auto end = rest.find('\n');
       const auto line = rest.substr(0, end);
-      const auto record = launch::parse_record(line);
+      const auto record = record::parse_record(line);
       const bool is_new = seen.emplace(line).second;
       rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
       if (record.ok() && is_new) records.push_back(*record);
@@ -98,13 +99,13 @@ std::vector<launch::TaskRecord> read_records(const Postmortem& postmortem, const
 }
 
 /// Records of the last step of the last start, in the order of time.
-void keep_last_start(std::vector<launch::TaskRecord>& records, const std::string& job) {
-  std::erase_if(records, [&](const launch::TaskRecord& record) {
+void keep_last_start(std::vector<record::TaskRecord>& records, const std::string& job) {
+  std::erase_if(records, [&](const record::TaskRecord& record) {
     return !job.empty() && base::format("{}.{}", record.job, record.step) != job;
   });
   std::uint32_t last = 0;
   for (const auto& record : records) last = std::max(last, record.restart);
-  std::erase_if(records, [&](const launch::TaskRecord& record) { return record.restart != last; });
+  std::erase_if(records, [&](const record::TaskRecord& record) { return record.restart != last; });
   std::stable_sort(records.begin(), records.end(), [](const auto& one, const auto& other) {
     return std::tie(one.time_ms, one.rank, one.process) <
            std::tie(other.time_ms, other.rank, other.process);
@@ -113,7 +114,7 @@ void keep_last_start(std::vector<launch::TaskRecord>& records, const std::string
   records.erase(std::unique(records.begin(), records.end()), records.end());
 }
 
-bool went_wrong(const launch::TaskRecord& record) {
+bool went_wrong(const record::TaskRecord& record) {
   const auto code = record.exit_code();
   return !code || (*code != 0 && *code != static_cast<int>(base::ExitCode::requeue));
 }
@@ -128,7 +129,7 @@ int rank_of(int task, const std::map<int, int>& ranks) {
 /// a survivor may blame another that was killed before it. A node's record is written before the
 /// launcher can notice the death: the oldest death of all, if it is older than failure.json's, is
 /// the first.
-void correct_by_records(Postmortem& postmortem, const std::vector<launch::TaskRecord>& records,
+void correct_by_records(Postmortem& postmortem, const std::vector<record::TaskRecord>& records,
                         const std::map<int, int>& ranks) {
   if (!postmortem.cause || postmortem.cause->time_ms == 0) return;
   const auto first = std::find_if(records.begin(), records.end(),
@@ -147,13 +148,13 @@ void correct_by_records(Postmortem& postmortem, const std::vector<launch::TaskRe
   cause.host = first->node;
   cause.time_ms = first->time_ms;
   cause.text = base::format("rank {} (process {} on {}) ended by {} before all others", *cause.rank,
-                            first->process, first->node, launch::cause_text(*first));
-  cause.log = (postmortem.run / "log" / base::format("r{:04}.txt", *cause.rank)).string();
+                            first->process, first->node, record::cause_text(*first));
+  cause.log = record::rank_log(postmortem.run, base::Rank(*cause.rank)).string();
   postmortem.cause = std::move(cause);
 }
 
 /// Details that the records add to the cause, or the cause itself where no rank could report one.
-void use_records(Postmortem& postmortem, const std::vector<launch::TaskRecord>& records,
+void use_records(Postmortem& postmortem, const std::vector<record::TaskRecord>& records,
                  const std::map<int, int>& ranks) {
   const auto first = std::find_if(records.begin(), records.end(), went_wrong);
   if (!postmortem.cause && postmortem.ending != Ending::finished &&
@@ -161,7 +162,7 @@ void use_records(Postmortem& postmortem, const std::vector<launch::TaskRecord>& 
     postmortem.ending = Ending::failed;
     FirstCause cause;
     cause.text = base::format("task {} on {} ended by {}, and no rank said why", first->rank,
-                              first->node, launch::cause_text(*first));
+                              first->node, record::cause_text(*first));
     cause.task = static_cast<int>(first->rank);
     cause.rank = rank_of(static_cast<int>(first->rank), ranks);
     cause.host = first->node;
@@ -174,7 +175,7 @@ void use_records(Postmortem& postmortem, const std::vector<launch::TaskRecord>& 
   if (postmortem.cause)
     culprit = postmortem.cause->task.value_or(postmortem.cause->rank.value_or(-1));
   for (const auto& record : records) {
-    const auto end = launch::cause_text(record);
+    const auto end = record::cause_text(record);
     if (postmortem.cause && culprit >= 0 && culprit == static_cast<int>(record.rank)) {
       postmortem.cause->end_of_task = end;
     } else if (postmortem.events.size() < most_events) {
@@ -208,22 +209,12 @@ void use_logs(Postmortem& postmortem, const std::vector<LogLine>& lines) {
   }
 }
 
-/// The step that a start would go on after, as far as manifests and sizes tell; newer ones are
-/// noted.
-void use_checkpoints(Postmortem& postmortem) {
-  try {
-    for (const auto& step : checkpoint::list(checkpoint::checkpoints_of_run(postmortem.run))) {
-      const auto report = checkpoint::verify(step.path, checkpoint::VerifyLevel::quick);
-      if (report.good()) {
-        postmortem.newest_checkpoint = step.step;
-        return;
-      }
-      postmortem.notes.push_back(
-          base::format("step {} is not usable: {}", step.step, report.damages.front().text));
-    }
-  } catch (const base::Error& failed) {
-    postmortem.notes.push_back(base::format("its checkpoints are not known: {}", failed.what()));
-  }
+void use_checkpoints(Postmortem& postmortem, const Evidence& evidence) {
+  if (!evidence.checkpoints) return;
+  auto found = evidence.checkpoints(postmortem.run);
+  postmortem.checkpoint_count = found.count;
+  postmortem.newest_checkpoint = found.newest_usable;
+  std::move(found.notes.begin(), found.notes.end(), std::back_inserter(postmortem.notes));
 }
 
 void refine_time(Postmortem& postmortem) {
@@ -256,7 +247,7 @@ const char* name(Ending ending) {
 }
 
 Ending noted_ending(const fs::path& run, telemetry::End end) {
-  const auto failure = read_failure(run / "failure.json");
+  const auto failure = noted_failure(run);
   return failure.ok() && *failure ? Ending::failed : ending_by(end);
 }
 
@@ -271,7 +262,7 @@ namespace {
 /// All but checkpoints and advice.
 base::Result<Postmortem> judge(const fs::path& run, const Evidence& evidence) {
   std::error_code error;
-  const bool known = is_run(run) || fs::exists(run / "failure.json", error) ||
+  const bool known = is_run(run) || fs::exists(record::failure_of_run(run), error) ||
                      fs::is_directory(run / "log", error);
   if (!known) {
     return base::usage_failure(base::format(
@@ -309,7 +300,7 @@ base::Result<Postmortem> judge(const fs::path& run, const Evidence& evidence) {
 base::Result<Postmortem> examine(const fs::path& run, const Evidence& evidence) {
   auto postmortem = judge(run, evidence);
   if (!postmortem.ok()) return postmortem;
-  use_checkpoints(*postmortem);
+  use_checkpoints(*postmortem, evidence);
   postmortem->advice = advice_for(*postmortem);
   return postmortem;
 }

@@ -3,10 +3,10 @@
 
 #include "trireme/postmortem/postmortem.hpp"
 
-/// RUN/failure.json and those of earlier starts. Private to the room.
+/// RUN/failure.json as a postmortem tells it. Private to the room.
 namespace trireme::postmortem {
 
 /// Nothing where there is no such file; fails where it is no failure's.
-base::Result<std::optional<NotedFailure>> read_failure(const std::filesystem::path& path);
+base::Result<std::optional<NotedFailure>> noted_failure(const std::filesystem::path& run);
 
 }  // namespace trireme::postmortem

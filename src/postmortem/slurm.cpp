@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/format.hpp"
+#include "trireme/launch/slurm_command.hpp"
 #include "trireme/postmortem/postmortem.hpp"
-#include "trireme/runtime/slurm_command.hpp"
 
 #include <algorithm>
 
@@ -26,7 +26,7 @@ std::string word_of(std::string_view text, std::string_view name) {
 
 SlurmView ask_scontrol(const std::string& number) {
   const std::string words[] = {"scontrol", "show", "job", number};
-  const auto answer = runtime::run_slurm_command(words, patience);
+  const auto answer = launch::run_slurm_command(words, patience);
   if (!answer || answer->exit_code != 0) return {};
   SlurmView view;
   view.state = word_of(answer->output, "JobState=");
@@ -61,7 +61,7 @@ SlurmView ask_slurm(const std::string& job) {
   if (number.empty() || number.find_first_not_of("0123456789") != std::string::npos) return {};
   const std::string words[] = {"sacct", "--noheader", "--parsable2", "--jobs=" + number,
                                "--format=JobID,State,ExitCode,NodeList"};
-  if (const auto answer = runtime::run_slurm_command(words, patience);
+  if (const auto answer = launch::run_slurm_command(words, patience);
       answer && answer->exit_code == 0) {
     if (auto view = parse_sacct(answer->output); !view.state.empty()) return view;
   }

@@ -3,7 +3,7 @@
 
 #include "trireme/base/file.hpp"
 #include "trireme/base/path.hpp"
-#include "trireme/runtime/run_lock.hpp"
+#include "trireme/record/run_lock.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -33,25 +33,26 @@ State state_by(Ending ending) {
   return State::unknown;
 }
 
-std::optional<runtime::RunPlacement> placement_of(const fs::path& run) {
-  const auto json = base::read_json_file(runtime::placement_of_run(run), base::ExitCode::usage,
-                                         largest_placement);
+std::optional<record::RunPlacement> placement_of(const fs::path& run) {
+  const auto json =
+      base::read_json_file(record::placement_of_run(run), base::ExitCode::usage, largest_placement);
   if (!json.ok()) return std::nullopt;
-  auto placement = runtime::parse_placement(*json);
+  auto placement = record::parse_placement(*json);
   return placement.ok() ? std::optional(std::move(placement).value()) : std::nullopt;
 }
 
-base::Result<RunView> read_run(const fs::path& path) {
+base::Result<RunView> read_run(const fs::path& path,
+                               const postmortem::FindCheckpoints& checkpoints) {
   RunView run;
   run.path = path;
   run.name = folder_name(path);
   auto record = telemetry::read_record(path);
   if (!record.ok()) return record.failure();
   run.record = std::move(record).value();
-  auto postmortem = postmortem::examine(path, {{}, {}, &run.record});
+  auto postmortem = postmortem::examine(path, {{}, {}, &run.record, checkpoints});
   if (!postmortem.ok()) return postmortem.failure();
   run.postmortem = std::move(postmortem).value();
-  run.state = runtime::living_holder(path) ? State::running : state_by(run.postmortem.ending);
+  run.state = record::living_holder(path) ? State::running : state_by(run.postmortem.ending);
   run.earlier_failures = postmortem::earlier_failures(path);
   run.values = values_of(path);
   auto versions =
@@ -91,7 +92,7 @@ const char* name(State state) {
 }
 
 State state_of(const fs::path& run, const telemetry::RunRecord& record) {
-  if (runtime::living_holder(run)) return State::running;
+  if (record::living_holder(run)) return State::running;
   const auto noted = postmortem::noted_ending(run, record.end);
   if (noted != Ending::unknown) return state_by(noted);
   const auto ending = postmortem::ending_of(run, {{}, {}, &record});
@@ -112,10 +113,11 @@ std::int64_t RunView::number(std::string_view key, std::int64_t otherwise) const
   return parsed.ec == std::errc{} && parsed.ptr == end ? number : otherwise;
 }
 
-base::Result<std::vector<RunView>> read_runs(std::span<const fs::path> paths) {
+base::Result<std::vector<RunView>> read_runs(std::span<const fs::path> paths,
+                                             const postmortem::FindCheckpoints& checkpoints) {
   std::vector<RunView> runs;
   for (const auto& path : paths) {
-    auto run = read_run(path);
+    auto run = read_run(path, checkpoints);
     if (!run.ok()) return run.failure();
     runs.push_back(std::move(run).value());
   }

@@ -3,8 +3,8 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/launch/slurm_command.hpp"
 #include "trireme/runtime/launcher_environment.hpp"
-#include "trireme/runtime/slurm_command.hpp"
 
 #include <algorithm>
 #include <array>
@@ -90,7 +90,7 @@ class JobComment::Writer {
   /// True if the comment is empty or was written by Trireme.
   bool is_ours() const {
     const std::array<std::string, 4> words{"squeue", "--noheader", "--format=%k", "--jobs=" + job_};
-    const auto answer = run_slurm_command(words, patience);
+    const auto answer = launch::run_slurm_command(words, patience);
     if (!answer || answer->exit_code != 0) return true;
     const auto comment = answer->output.substr(0, answer->output.find('\n'));
     const bool ours = comment.empty() || comment == "(null)" || comment.starts_with(mark);
@@ -103,7 +103,7 @@ class JobComment::Writer {
   bool write(const std::string& text) const {
     const std::array<std::string, 4> words{"scontrol", "update", "JobId=" + job_,
                                            "Comment=" + comment_value(text)};
-    const auto answer = run_slurm_command(words, patience);
+    const auto answer = launch::run_slurm_command(words, patience);
     return answer && answer->exit_code == 0;
   }
 

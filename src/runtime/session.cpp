@@ -9,7 +9,7 @@
 #include "trireme/comm/agree.hpp"
 #include "trireme/comm/nccl_log.hpp"
 #include "trireme/launch/contract.hpp"
-#include "trireme/launch/task_record.hpp"
+#include "trireme/record/task_record.hpp"
 #include "trireme/runtime/failure.hpp"
 #include "trireme/runtime/identity.hpp"
 #include "trireme/runtime/library_environment.hpp"
@@ -98,7 +98,7 @@ void offer_log_folder(const base::Environment& environment, const std::filesyste
   const auto folder = environment.get(launch::directory_variable);
   const auto step = step_number(environment);
   if (!folder || !step || run.empty()) return;
-  const auto link = std::filesystem::path(*folder) / launch::records_link(*step);
+  const auto link = std::filesystem::path(*folder) / record::records_link(*step);
   std::error_code error;
   std::filesystem::remove(link, error);
   std::filesystem::create_symlink(std::filesystem::absolute(run / "log", error), link, error);
@@ -191,7 +191,7 @@ base::ExitCode Session::start(const SessionOptions& options, const base::Environ
     Session session{nullptr, runtime::join(mpi, join, environment, std::move(start_up))};
     session.run_is_open = [&] {
       const auto& run = options.run_directory;
-      report_failures(mpi, {run, rank_log(run, mpi.world_rank()).string()});
+      report_failures(mpi, {run, record::rank_log(run, mpi.world_rank()).string()});
       if (mpi.local_rank().value() == 0) offer_log_folder(environment, run);
     };
     session.cluster.cache_folder = cache_folder(environment);

@@ -4,8 +4,8 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/launch/resource_request.hpp"
+#include "trireme/launch/slurm_command.hpp"
 #include "trireme/runtime/identity.hpp"
-#include "trireme/runtime/slurm_command.hpp"
 
 #include <ctime>
 
@@ -18,7 +18,7 @@ constexpr auto patience = std::chrono::seconds(5);
 /// Time left of the job in Slurm's notation, "4:58", "UNLIMITED"; empty without an answer.
 std::string ask_squeue(const std::string& job) {
   const std::string words[] = {"squeue", "--noheader", "--format=%L", "--jobs=" + job};
-  const auto answer = run_slurm_command(words, patience);
+  const auto answer = launch::run_slurm_command(words, patience);
   if (!answer || answer->exit_code != 0) return {};
   return answer->output.substr(0, answer->output.find('\n'));
 }

@@ -7,7 +7,7 @@
 #include "trireme/base/log.hpp"
 #include "trireme/base/shell_word.hpp"
 #include "trireme/comm/bytes.hpp"
-#include "trireme/runtime/steady_clock.hpp"
+#include "trireme/record/steady_clock.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -45,7 +45,7 @@ void Profile::ask(std::int64_t count, std::int64_t next) {
 void Profile::before(std::int64_t step) {
   if (recording_ || !steps_ || !steps_->holds(step)) return;
   auto& world = *cluster_.world;
-  const auto offset = comm::measure_clock_offset(world, runtime::steady_clock_name());
+  const auto offset = comm::measure_clock_offset(world, record::steady_clock_name());
   const auto origin = time_of_first(world);
   recording_ = std::make_unique<Recording>();
   recording_->offset = offset;
@@ -118,7 +118,7 @@ void Profile::finish() {
 
 telemetry::RankTrace Profile::trace_of(const Recording& recording) const {
   const auto end = SpanClock::now();
-  const auto offset = comm::measure_clock_offset(*cluster_.world, runtime::steady_clock_name());
+  const auto offset = comm::measure_clock_offset(*cluster_.world, record::steady_clock_name());
   telemetry::RankTrace trace;
   trace.rank = cluster_.rank.value();
   trace.world_size = cluster_.world->size();

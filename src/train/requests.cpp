@@ -6,7 +6,7 @@
 #include "trireme/comm/agree.hpp"
 #include "trireme/comm/peer_error.hpp"
 #include "trireme/config/step_range.hpp"
-#include "trireme/launch/task_record.hpp"
+#include "trireme/record/task_record.hpp"
 #include "trireme/train/stop_signal.hpp"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ std::string Stop::text() const {
   if (reason == time_limit) return "the nearing time limit of the job";
   if (reason == stop_file) return "the file STOP in the run directory";
   const int signal = reason - first_signal;
-  return base::format("signal {} ({})", signal, launch::signal_text(signal));
+  return base::format("signal {} ({})", signal, record::signal_text(signal));
 }
 
 Requests::Requests(Sources sources)

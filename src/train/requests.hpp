@@ -2,7 +2,7 @@
 #pragma once
 
 #include "trireme/comm/process_group.hpp"
-#include "trireme/runtime/run_lock.hpp"
+#include "trireme/record/run_lock.hpp"
 #include "trireme/runtime/time_limit.hpp"
 
 #include <chrono>
@@ -80,7 +80,7 @@ class Requests {
     double save_every_minutes = 0;
     runtime::TimeLimit limit;
     /// Lock of the run on the first rank, null on others; outlives the requests.
-    const runtime::RunLock* lock = nullptr;
+    const record::RunLock* lock = nullptr;
   };
   struct Answer {
     Stop stop;

@@ -22,12 +22,25 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 constexpr bool is_control(char letter) {
   return static_cast<unsigned char>(letter) < 0x20 || letter == '\x7f';
 }
+constexpr bool is_digit(char letter) {
+  return letter >= '0' && letter <= '9';
+}
+constexpr bool is_lower_or_digit(char letter) {
+  return (letter >= 'a' && letter <= 'z') || is_digit(letter);
+}
+
+/// Digits alone, that fit an int.
+std::optional<int> parse_number(std::string_view text);
 
 /// Offset of the first byte that is not part of well-formed UTF-8 (RFC 3629).
 std::optional<std::size_t> first_broken_utf8(std::string_view text);
 
 /// The text with control and broken bytes as \xNN, so that an error about junk can be read.
 std::string printable(std::string_view text);
+
+/// Text for errors: control and foreign bytes as \xNN, at most 80 bytes, 'quoted' when it is empty
+/// or has blanks.
+std::string shown(std::string_view text);
 
 /// The beginning of a text in UTF-8, of at most so many bytes and without half a character.
 std::string_view cut_utf8(std::string_view text, std::size_t most_bytes);

@@ -3,11 +3,11 @@
 
 #include "trireme/base/json.hpp"
 #include "trireme/base/result.hpp"
-#include "trireme/launch/task_record.hpp"
 #include "trireme/telemetry/run_record.hpp"
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -94,11 +94,22 @@ struct Postmortem {
   std::int64_t last_step = 0;  ///< 0 before the first
   std::optional<double> last_loss;
   std::int64_t starts = 0;
+  /// Committed steps, good and damaged ones; 0 where they are not known.
+  std::size_t checkpoint_count = 0;
+  /// Step that a start would go on after.
   std::optional<std::int64_t> newest_checkpoint;
   SlurmView slurm;
   std::vector<std::string> advice;
   std::vector<std::string> notes;  ///< what could not be read
 };
+
+/// Steps of a run in its checkpoints, as far as manifests and sizes tell.
+struct Checkpoints {
+  std::size_t count = 0;  ///< committed ones, good and damaged
+  std::optional<std::int64_t> newest_usable;
+  std::vector<std::string> notes;  ///< why newer ones are not usable
+};
+using FindCheckpoints = std::function<Checkpoints(const std::filesystem::path& run)>;
 
 /// Sources of a postmortem beside the run directory.
 struct Evidence {
@@ -107,6 +118,8 @@ struct Evidence {
   SlurmView slurm;
   /// The run's record, where it was read before.
   const telemetry::RunRecord* record = nullptr;
+  /// Without it nothing is told of checkpoints, which may lie in thousands of files or far away.
+  FindCheckpoints checkpoints = {};
 };
 
 /// Ending that the run itself has noted, in failure.json or as the last event of metrics.jsonl;

@@ -20,7 +20,7 @@ std::string page(std::span<const RunView> runs, const PageOrigin& origin);
 /// Its figures and findings for programs: comparison_json(), with of each run {"findings":
 /// [{"rule", "text"}], "cause": postmortem::to_json() of a failed run or null, "mean_step":
 /// {"steady_steps", "parts_ms", "stage_waits", what moves in it, "stage_layers"}, "samples":
-/// {"step", "temperature", "texts"} or null, "placement": runtime::to_json() or null}; "made_by",
+/// {"step", "temperature", "texts"} or null, "placement": record::to_json() or null}; "made_by",
 /// "time".
 base::Json page_json(std::span<const RunView> runs, const PageOrigin& origin);
 

@@ -5,7 +5,7 @@
 #include "trireme/base/result.hpp"
 #include "trireme/config/resolved_text.hpp"
 #include "trireme/postmortem/postmortem.hpp"
-#include "trireme/runtime/run_placement.hpp"
+#include "trireme/record/run_placement.hpp"
 #include "trireme/telemetry/run_record.hpp"
 
 #include <cstdint>
@@ -52,7 +52,7 @@ struct RunView {
   /// versions.json; null if there is none.
   base::Json versions;
   /// placement.json of the newest start; nothing if there is none.
-  std::optional<runtime::RunPlacement> placement;
+  std::optional<record::RunPlacement> placement;
 
   /// Text of a key; empty if the run does not have it.
   std::string value(std::string_view key) const;
@@ -60,8 +60,10 @@ struct RunView {
   std::int64_t number(std::string_view key, std::int64_t otherwise) const;
 };
 
-/// Failures (usage): a path is no run directory, or its record cannot be read.
-base::Result<std::vector<RunView>> read_runs(std::span<const std::filesystem::path> paths);
+/// Failures (usage): a path is no run directory, or its record cannot be read. The postmortems tell
+/// of checkpoints as `checkpoints` finds them.
+base::Result<std::vector<RunView>> read_runs(std::span<const std::filesystem::path> paths,
+                                             const postmortem::FindCheckpoints& checkpoints = {});
 
 /// Key figures of a run. What is not recorded is telemetry::absent.
 struct Figures {

@@ -6,7 +6,7 @@
 #include "trireme/data/dataset.hpp"
 #include "trireme/engine/engine.hpp"
 #include "trireme/optim/curve.hpp"
-#include "trireme/runtime/run_lock.hpp"
+#include "trireme/record/run_lock.hpp"
 #include "trireme/runtime/session.hpp"
 #include "trireme/runtime/time_limit.hpp"
 #include "trireme/train/checkpoints.hpp"
@@ -121,7 +121,7 @@ class Trainer {
   std::filesystem::path checkpoints_;
   StartOptions options_;
   /// Lock of the run, on the first rank; destroyed after all else.
-  std::optional<runtime::RunLock> lock_;
+  std::optional<record::RunLock> lock_;
   std::unique_ptr<data::TokenDataset> training_data_;
   /// Of the training data, as the first rank sees them.
   std::uint64_t data_fingerprint_ = 0;

@@ -43,7 +43,7 @@ ENVIRONMENT_ALLOWED = {
     "src/comm/nccl/diagnostics/log.cpp": "NCCL reads its log's place from the process's environment",
     "src/nccl-net-plugin/plugin.cpp": "likewise: NCCL loads the plugin into any program",
     "src/runtime/library_environment.cpp": "CUDA, UCX and NCCL read the process's environment",
-    "src/runtime/slurm_command.cpp": "a child inherits the environment, as any child does",
+    "src/launch/slurm_command.cpp": "a child inherits the environment, as any child does",
 }
 MACROS_ALLOWED = {
     "include/trireme/base/contract.hpp": "contracts are the house's only macros",

@@ -7,7 +7,7 @@
 #include "trireme/base/log.hpp"
 #include "trireme/checkpoint/node_tier.hpp"
 #include "trireme/config/resolved_text.hpp"
-#include "trireme/runtime/run_lock.hpp"
+#include "trireme/record/run_lock.hpp"
 #include "trireme/schema/quoted.hpp"
 
 #include "apps/cli/commands.hpp"
@@ -42,7 +42,7 @@ fs::path local_directory_of(const fs::path& run) {
 }
 
 void refuse_running(const fs::path& run) {
-  const auto holder = runtime::living_holder(run);
+  const auto holder = record::living_holder(run);
   if (!holder) return;
   throw base::Error(ExitCode::launch,
                     format("run '{}' is being trained by process {} on '{}' (its nodes' storage is "

@@ -9,8 +9,8 @@
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/checkpoint/retention.hpp"
 #include "trireme/checkpoint/state_names.hpp"
+#include "trireme/record/run_lock.hpp"
 #include "trireme/runtime/identity.hpp"
-#include "trireme/runtime/run_lock.hpp"
 #include "trireme/store/object_store.hpp"
 
 #include "apps/cli/commands.hpp"
@@ -238,7 +238,7 @@ std::vector<std::filesystem::path> prune(const PruneOptions& options, Context& c
   const auto job = base::value_or_throw(runtime::identify(context.environment)).job;
   const auto run = run_of(options.path);
   checkpoint::check_may_remove(checkpoints, run);
-  const auto lock = base::value_or_throw(runtime::RunLock::take(run, job));
+  const auto lock = base::value_or_throw(record::RunLock::take(run, job));
   folders = checkpoint::prune(checkpoints, options.retention);
   const auto garbage = checkpoint::collect_garbage(checkpoints, idle_before_garbage);
   folders.insert(folders.end(), garbage.begin(), garbage.end());

@@ -7,9 +7,10 @@
 #include "trireme/base/log.hpp"
 #include "trireme/base/shell_word.hpp"
 #include "trireme/device/gpu_activity.hpp"
-#include "trireme/launch/task_record.hpp"
-#include "trireme/runtime/failure.hpp"
-#include "trireme/runtime/run_placement.hpp"
+#include "trireme/record/failure.hpp"
+#include "trireme/record/run_placement.hpp"
+#include "trireme/record/task_record.hpp"
+#include "trireme/runtime/gather_placement.hpp"
 #include "trireme/runtime/session.hpp"
 #include "trireme/runtime/time_limit.hpp"
 #include "trireme/track/live.hpp"
@@ -96,8 +97,8 @@ base::ExitCode lead_ranks(int ranks, const std::filesystem::path& run, const Con
   const bool in_order = end.code == base::ExitCode::done || end.code == base::ExitCode::requeue;
   if (in_order) return end.code;
   if (end.signal != 0) {
-    const auto signal = "signal " + launch::signal_text(end.signal);
-    runtime::note_end_of_task(run, signal, began);
+    const auto signal = "signal " + record::signal_text(end.signal);
+    record::note_end_of_task(run, signal, began);
     base::log::local::error("train", "a rank was ended by {}; see trireme why {}", signal,
                             base::shell_word(run.string()));
   }
@@ -152,8 +153,8 @@ Action prepare_train(CLI::App& app) {
             const auto placement = runtime::gather_placement(session.cluster);
             if (is_first) {
               write_versions(options.run_directory, config);
-              base::write_file_durably(runtime::placement_of_run(options.run_directory),
-                                       base::json_text(runtime::to_json(placement)) + "\n");
+              base::write_file_durably(record::placement_of_run(options.run_directory),
+                                       base::json_text(record::to_json(placement)) + "\n");
               trackers = start_tracking(config, context.environment);
             }
             trainer->comment_job(context.environment);

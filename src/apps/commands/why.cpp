@@ -6,6 +6,7 @@
 #include "trireme/postmortem/postmortem.hpp"
 
 #include "apps/cli/commands.hpp"
+#include "apps/runs/checkpoints_in.hpp"
 
 #include <memory>
 
@@ -40,6 +41,7 @@ base::ExitCode show_log(const WhyOptions& options, Context& context) {
 
 base::ExitCode show_postmortem(const WhyOptions& options, Context& context) {
   postmortem::Evidence evidence;
+  evidence.checkpoints = checkpoints_in;
   evidence.records.assign(options.records.begin(), options.records.end());
   // Inside of the job, its own node's record is readable.
   if (const auto record = context.environment.get("TRIREME_LAUNCH_RECORD")) {

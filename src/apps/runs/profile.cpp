@@ -4,8 +4,8 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/record/run_lock.hpp"
 #include "trireme/report/trace.hpp"
-#include "trireme/runtime/run_lock.hpp"
 
 #include "apps/cli/commands.hpp"
 #include "apps/cli/option_values.hpp"
@@ -47,7 +47,7 @@ base::Failure not_running(const fs::path& run) {
 
 base::ExitCode profile(const ProfileOptions& options, Context& context) {
   const auto& run = options.run;
-  if (!runtime::living_holder(run)) {
+  if (!record::living_holder(run)) {
     const auto failure = not_running(run);
     throw base::Error(failure.code, failure.text);
   }
@@ -59,7 +59,7 @@ base::ExitCode profile(const ProfileOptions& options, Context& context) {
       std::chrono::steady_clock::now() + std::chrono::duration<double>(options.timeout);
   while (traces_of(run) == before) {
     const bool is_late = std::chrono::steady_clock::now() > deadline;
-    if (is_late || !runtime::living_holder(run)) {
+    if (is_late || !record::living_holder(run)) {
       std::error_code ignored;
       // Before the run has seen it: a later start is not to be surprised.
       fs::remove(request, ignored);

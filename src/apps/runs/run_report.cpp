@@ -8,6 +8,7 @@
 #include "trireme/base/shell_word.hpp"
 #include "trireme/report/page.hpp"
 
+#include "apps/runs/checkpoints_in.hpp"
 #include "apps/runs/output_forms.hpp"
 #include "apps/version.hpp"
 
@@ -20,13 +21,13 @@ constexpr std::uintmax_t largest_record = std::uintmax_t{64} << 20;
 /// A failed run of a Slurm job with what Slurm says of the job, as `trireme why` has it.
 void ask_slurm(report::RunView& run) {
   if (run.state != report::State::failed || run.postmortem.job.empty()) return;
-  auto asked =
-      postmortem::examine(run.path, {{}, postmortem::ask_slurm(run.postmortem.job), &run.record});
+  auto asked = postmortem::examine(
+      run.path, {{}, postmortem::ask_slurm(run.postmortem.job), &run.record, checkpoints_in});
   if (asked.ok()) run.postmortem = std::move(asked).value();
 }
 
 std::vector<report::RunView> read(std::span<const std::filesystem::path> runs) {
-  auto views = base::value_or_throw(report::read_runs(runs));
+  auto views = base::value_or_throw(report::read_runs(runs, checkpoints_in));
   for (auto& run : views) ask_slurm(run);
   return views;
 }

@@ -62,7 +62,7 @@ Json page_json(std::span<const RunView> runs, const PageOrigin& origin) {
     own["cause"] = run.state == State::failed ? postmortem::to_json(run.postmortem) : Json(nullptr);
     own["mean_step"] = step_json(run);
     own["samples"] = samples_json(run.record);
-    own["placement"] = run.placement ? runtime::to_json(*run.placement) : Json(nullptr);
+    own["placement"] = run.placement ? record::to_json(*run.placement) : Json(nullptr);
   }
   json["made_by"] = origin.tool_version;
   json["time"] = origin.time;

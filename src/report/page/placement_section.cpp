@@ -13,8 +13,8 @@ namespace trireme::report {
 namespace {
 
 using layout::Axis;
-using runtime::RankPlace;
-using runtime::RunPlacement;
+using record::RankPlace;
+using record::RunPlacement;
 
 /// Ranks that are drawn, and nodes that are listed; of more the first ones.
 constexpr std::size_t most_drawn = 64;

@@ -5,6 +5,7 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/text.hpp"
+#include "trireme/record/failure.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -43,7 +44,7 @@ std::optional<postmortem::LogLine> last_line(const std::filesystem::path& path) 
 }  // namespace
 
 std::vector<NodeRanks> nodes_of(const std::filesystem::path& run) {
-  const auto log = [&run](int rank) { return run / "log" / base::format("r{:04}.txt", rank); };
+  const auto log = [&run](int rank) { return record::rank_log(run, base::Rank(rank)); };
   const auto first = last_line(log(0));
   if (!first) return {};
   std::vector<NodeRanks> nodes;

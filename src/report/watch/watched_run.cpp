@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/file.hpp"
 #include "trireme/base/utc.hpp"
+#include "trireme/record/run_lock.hpp"
 #include "trireme/report/watch.hpp"
-#include "trireme/runtime/run_lock.hpp"
 
 #include "placement.hpp"
 
@@ -31,7 +31,7 @@ base::Result<WatchedRun> WatchedRun::open(const fs::path& path) {
 
 base::Status WatchedRun::advance() {
   // Order: the lock first. A run that ends meanwhile has noted all before it gives the lock back.
-  const auto holder = runtime::living_holder(view_.path);
+  const auto holder = record::living_holder(view_.path);
   if (auto read = reader_.advance(); !read.ok()) return read.failure();
   const auto& record = reader_.record();
   state_ = holder ? State::running : state_of(view_.path, record);

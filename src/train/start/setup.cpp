@@ -15,7 +15,7 @@
 #include "trireme/huggingface/run_files.hpp"
 #include "trireme/huggingface/weights.hpp"
 #include "trireme/model/model_keys.hpp"
-#include "trireme/runtime/failure.hpp"
+#include "trireme/record/failure.hpp"
 #include "trireme/runtime/session.hpp"
 #include "trireme/telemetry/metrics.hpp"
 #include "trireme/train/continuation.hpp"
@@ -76,8 +76,8 @@ base::Status refuse_used(const fs::path& directory) {
 }
 
 /// Limits of the wait for the lock, because other ranks wait meanwhile.
-runtime::RunLock::Options lock_options(const config::Config& config) {
-  runtime::RunLock::Options options;
+record::RunLock::Options lock_options(const config::Config& config) {
+  record::RunLock::Options options;
   const auto patience = std::chrono::duration<double>(config.options().comm.timeout / 2);
   options.requeue_patience = std::min(
       options.requeue_patience, std::chrono::duration_cast<std::chrono::milliseconds>(patience));
@@ -86,8 +86,8 @@ runtime::RunLock::Options lock_options(const config::Config& config) {
 
 }  // namespace
 
-base::Result<runtime::RunLock> open_run(const config::Config& config, Start start,
-                                        const std::string& job) {
+base::Result<record::RunLock> open_run(const config::Config& config, Start start,
+                                       const std::string& job) {
   const auto directory = config::run_directory(config);
   const auto refusal = [&] {
     return start == Start::fresh ? refuse_used(directory) : base::Status{};
@@ -96,11 +96,11 @@ base::Result<runtime::RunLock> open_run(const config::Config& config, Start star
   // Checked before anything is written; and again under the lock, because another start may have
   // been faster.
   if (const auto refused = refusal(); !refused) return refused.failure();
-  auto lock = runtime::RunLock::take(directory, job, lock_options(config));
+  auto lock = record::RunLock::take(directory, job, lock_options(config));
   if (!lock) return lock.failure();
   if (const auto refused = refusal(); !refused) return refused.failure();
-  runtime::put_failure_aside(directory);
-  runtime::keep_room_for_failure(directory);
+  record::put_failure_aside(directory);
+  record::keep_room_for_failure(directory);
   return lock;
 }
 
@@ -134,7 +134,7 @@ base::Status enter_run(const fs::path& directory, base::Rank rank) {
         base::format("cannot make '{}': {}", (directory / "log").string(), error.message())};
   }
   auto log = base::log::settings();
-  log.file = runtime::rank_log(directory, rank).string();
+  log.file = record::rank_log(directory, rank).string();
   base::log::configure(log);
   return {};
 }

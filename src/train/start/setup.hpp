@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "trireme/runtime/run_lock.hpp"
+#include "trireme/record/run_lock.hpp"
 #include "trireme/train/trainer.hpp"
 
 namespace trireme::train {
 
 /// Makes the run directory this start's own. On the first rank only. A run that is refused is not
 /// changed. `job` is Identity::job.
-base::Result<runtime::RunLock> open_run(const config::Config& config, Start start,
-                                        const std::string& job);
+base::Result<record::RunLock> open_run(const config::Config& config, Start start,
+                                       const std::string& job);
 
 /// Writes the files of a run that are known when its state was loaded: the configuration as
 /// resolved, the model, and the tokenizer. On the first rank only. Throws Error.

@@ -3,7 +3,7 @@
 #include "trireme/launch/system_text.hpp"
 
 #include "trireme/launch/resource_request.hpp"
-#include "trireme/launch/task_record.hpp"
+#include "trireme/record/task_record.hpp"
 
 #include "input.hpp"
 
@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     fuzz::must(counter->starts_with("/sys/fs/cgroup"), "counters lie below /sys/fs/cgroup");
     fuzz::must(counter->find('\n') == std::string::npos, "a path is one line");
   }
-  if (const auto kills = launch::memory_kills_in(text))
+  if (const auto kills = record::memory_kills_in(text))
     fuzz::must(*kills >= 0, "kills are counted");
   if (const auto seconds = launch::parse_slurm_time(text)) {
     fuzz::must(*seconds >= 0, "no time limit is negative");

@@ -2,7 +2,7 @@
 #include "trireme/runtime/cluster.hpp"
 
 #include "trireme/comm/agree.hpp"
-#include "trireme/runtime/run_placement.hpp"
+#include "trireme/runtime/gather_placement.hpp"
 
 #include "support/mpi/world.hpp"
 

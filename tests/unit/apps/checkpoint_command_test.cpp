@@ -8,7 +8,7 @@
 #include "trireme/checkpoint/node_tier.hpp"
 #include "trireme/checkpoint/retention.hpp"
 #include "trireme/checkpoint/save.hpp"
-#include "trireme/runtime/run_lock.hpp"
+#include "trireme/record/run_lock.hpp"
 
 #include "support/temporary_folder.hpp"
 #include "unit/apps/trireme_program.hpp"
@@ -211,7 +211,7 @@ TEST_CASE("a copied run prunes its own steps under its own lock") {
   std::filesystem::copy(original, copy, std::filesystem::copy_options::recursive);
   const auto checkpoints = (copy / "checkpoints").string();
   {
-    const auto lock = base::value_or_throw(trireme::runtime::RunLock::take(copy, ""));
+    const auto lock = base::value_or_throw(trireme::record::RunLock::take(copy, ""));
     const auto refused = run_trireme({"checkpoint", "prune", checkpoints, "--keep-last", "1"});
     CHECK(refused.exit_code == 3);
   }
@@ -235,7 +235,7 @@ TEST_CASE(
   const auto left = checkpoint::open_node_folder(local, run, "id", true);
   folder.write(left.lexically_relative(folder.path()) / "step-000000005" / "shard", "x");
   {
-    const auto lock = base::value_or_throw(trireme::runtime::RunLock::take(run, ""));
+    const auto lock = base::value_or_throw(trireme::record::RunLock::take(run, ""));
     const auto refused = run_trireme({"checkpoint", "forget-nodes", run.string()});
     CHECK(refused.exit_code == 3);
     CHECK(contains(refused.err, "is being trained by process"));

@@ -44,8 +44,10 @@ class HandMadeRun {
   void event(const std::string& name) const {
     write("metrics.jsonl", base::format("{{\"kind\":\"event\",\"event\":\"{}\"}}\n", name));
   }
-  postmortem::Postmortem postmortem(const postmortem::SlurmView& slurm = {}) const {
-    auto told = postmortem::examine(path(), {{}, slurm});
+  postmortem::Postmortem postmortem(const postmortem::SlurmView& slurm = {},
+                                    const postmortem::Checkpoints& checkpoints = {}) const {
+    auto told = postmortem::examine(
+        path(), {{}, slurm, nullptr, [&](const std::filesystem::path&) { return checkpoints; }});
     REQUIRE(told.ok());
     return std::move(told).value();
   }

@@ -2,14 +2,13 @@
 #include "trireme/postmortem/postmortem.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/record/task_record.hpp"
 
-#include "unit/checkpoint/small_steps.hpp"
 #include "unit/postmortem/hand_made_run.hpp"
 
 #include <catch2/catch.hpp>
 
 #include <csignal>
-#include <fstream>
 
 using namespace trireme;
 using namespace trireme::tests;
@@ -19,8 +18,8 @@ using postmortem::Postmortem;
 
 namespace {
 
-launch::TaskRecord record_of(std::uint32_t rank, int wait_status, std::int64_t time) {
-  launch::TaskRecord record;
+record::TaskRecord record_of(std::uint32_t rank, int wait_status, std::int64_t time) {
+  record::TaskRecord record;
   record.time_ms = time * 1000;
   record.job = 12;
   record.node = base::format("n{}", rank / 2);
@@ -53,13 +52,12 @@ TEST_CASE("a killed rank's postmortem has cause, who, when, what others did, and
   run.say(0, 34.5, "error", "comm: receive from rank 2 cannot finish");
   run.say(0, 34.6, "error", "comm: a second word is its end");
   auto memory = record_of(1, SIGKILL, minute + 34);
-  memory.out_of_memory = launch::OutOfMemory::likely;
-  run.write("log/tasks.n1.jsonl", launch::record_line(memory) + "\nno record\n" +
-                                      launch::record_line(record_of(0, 5 << 8, minute + 35)) +
+  memory.out_of_memory = record::OutOfMemory::likely;
+  run.write("log/tasks.n1.jsonl", record::record_line(memory) + "\nno record\n" +
+                                      record::record_line(record_of(0, 5 << 8, minute + 35)) +
                                       "\n");
-  tests::save_small(run.path() / "checkpoints", 1);
 
-  const auto postmortem = run.postmortem();
+  const auto postmortem = run.postmortem({}, {1, 1, {}});
   CHECK(postmortem.ending == Ending::failed);
   CHECK(postmortem.exit_code == 5);
   CHECK(postmortem.job == "12.0");
@@ -120,13 +118,13 @@ TEST_CASE("TCP that was refused is told with what to do") {
 }
 
 TEST_CASE("a task that died before the verdict and before all others is the first cause") {
-  const auto postmortem_with = [](std::initializer_list<launch::TaskRecord> records) {
+  const auto postmortem_with = [](std::initializer_list<record::TaskRecord> records) {
     const HandMadeRun run;
     run.event("start");
     run.write("failure.json", killed);
     for (int rank = 0; rank < 4; ++rank) run.start(rank, 30, rank == 2 ? 1 : rank == 1 ? 2 : rank);
     for (const auto& record : records) {
-      run.write("log/tasks.n1.jsonl", launch::record_line(record) + "\n");
+      run.write("log/tasks.n1.jsonl", record::record_line(record) + "\n");
     }
     return run.postmortem();
   };
@@ -153,8 +151,8 @@ TEST_CASE("where no rank could speak, the plugin's records name the first task t
   const HandMadeRun run;
   run.event("start");
   run.start(0, 1, 0);
-  run.write("log/tasks.jsonl", launch::record_line(record_of(3, SIGSEGV, minute + 20)) + "\n" +
-                                   launch::record_line(record_of(0, SIGKILL, minute + 22)) + "\n");
+  run.write("log/tasks.jsonl", record::record_line(record_of(3, SIGSEGV, minute + 20)) + "\n" +
+                                   record::record_line(record_of(0, SIGKILL, minute + 22)) + "\n");
   const auto postmortem = run.postmortem();
   CHECK(postmortem.ending == Ending::failed);
   REQUIRE(postmortem.cause);
@@ -172,9 +170,9 @@ TEST_CASE("records of earlier starts and of other jobs are another postmortem") 
   other.job = 11;
   auto last = record_of(0, SIGTERM, minute + 9);
   last.restart = 1;
-  run.write("log/tasks.jsonl", launch::record_line(other) + "\n" +
-                                   launch::record_line(record_of(3, SIGKILL, minute)) + "\n" +
-                                   launch::record_line(last) + "\n");
+  run.write("log/tasks.jsonl", record::record_line(other) + "\n" +
+                                   record::record_line(record_of(3, SIGKILL, minute)) + "\n" +
+                                   record::record_line(last) + "\n");
   const auto postmortem = run.postmortem();
   REQUIRE(postmortem.cause);
   CHECK(postmortem.cause->task == 0);
@@ -203,7 +201,7 @@ TEST_CASE("deaths of an earlier start with more ranks, and of a job, are another
   run.event("start");
   for (int rank = 0; rank < 4; ++rank) run.start(rank, 1, rank);
   for (int rank = 0; rank < 4; ++rank) run.say(rank, 5, "error", "comm: rank 2 died");
-  run.write("log/tasks.n1.jsonl", launch::record_line(record_of(2, SIGKILL, minute + 5)) + "\n");
+  run.write("log/tasks.n1.jsonl", record::record_line(record_of(2, SIGKILL, minute + 5)) + "\n");
   run.event("start");
   for (int rank = 0; rank < 2; ++rank) {
     run.say(rank, 9, "debug", base::format("runtime: rank {0} is task {0} of mpirun; CPUs 0", rank),
@@ -234,14 +232,13 @@ TEST_CASE("a full disk is helped by fewer checkpoints only where there are sever
   const HandMadeRun run;
   run.start(0, 1, 0);
   run.say(0, 3, "error", "checkpoint: cannot write 'x': No space left on device");
-  const auto advice = [&run] {
-    return base::format("{}", base::join(run.postmortem().advice, "\n"));
+  const auto advice = [&run](std::size_t checkpoints) {
+    const auto told = run.postmortem({}, {checkpoints, std::nullopt, {}});
+    return base::format("{}", base::join(told.advice, "\n"));
   };
-  std::filesystem::create_directories(run.path() / "checkpoints/step-000000001");
-  CHECK(holds(advice(), "make room"));
-  CHECK_FALSE(holds(advice(), "checkpoint.keep_last"));
-  std::filesystem::create_directories(run.path() / "checkpoints/step-000000002");
-  CHECK(holds(advice(), "checkpoint.keep_last"));
+  CHECK(holds(advice(1), "make room"));
+  CHECK_FALSE(holds(advice(1), "checkpoint.keep_last"));
+  CHECK(holds(advice(2), "checkpoint.keep_last"));
 }
 
 TEST_CASE("a file STOP is named where it would stop the next start") {
@@ -327,25 +324,18 @@ TEST_CASE("sacct's answer is read by its first line") {
   CHECK(postmortem::parse_sacct("a|b").state.empty());
 }
 
-TEST_CASE("the step that a start would go on after is one that can be used") {
+TEST_CASE("a start goes on after the newest step that can be used") {
   const HandMadeRun run;
   run.event("start");
   run.step(7, 2.0);
-  for (const int step : {2, 4, 6}) tests::save_small(run.path() / "checkpoints", step);
-  CHECK(run.postmortem().newest_checkpoint == 6);
-  CHECK(run.postmortem().notes.empty());
-  const auto path = [&run](int step) {
-    return run.path() / base::format("checkpoints/step-00000000{}", step);
-  };
-  std::filesystem::remove(path(6) / "manifest.json");
-  const auto damaged = run.postmortem();
+  const auto damaged = run.postmortem({}, {3, 4, {"step 6 is not usable: why"}});
   CHECK(damaged.newest_checkpoint == 4);
   REQUIRE(damaged.notes.size() == 1);
-  CHECK(holds(damaged.notes[0], "step 6 is not usable: "));
+  CHECK(damaged.notes[0] == "step 6 is not usable: why");
   CHECK(holds(damaged.advice.back(), "goes on after step 4"));
-  for (const int step : {2, 4}) std::ofstream(path(step) / "manifest.json") << "{";
-  const auto none = run.postmortem();
+  const auto none = run.postmortem({}, {2, std::nullopt, {"one", "other"}});
   CHECK_FALSE(none.newest_checkpoint);
-  CHECK(none.notes.size() == 3);
+  CHECK(none.notes.size() == 2);
   CHECK(holds(none.advice.back(), "no checkpoint is usable"));
+  CHECK(holds(run.postmortem().advice.back(), "no checkpoint was committed"));
 }

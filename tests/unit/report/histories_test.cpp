@@ -3,11 +3,11 @@
 #include "unit/report/histories.hpp"
 
 #include "trireme/base/text.hpp"
+#include "trireme/record/run_lock.hpp"
 #include "trireme/report/comparison.hpp"
 #include "trireme/report/listing.hpp"
 #include "trireme/report/page.hpp"
 #include "trireme/report/watch.hpp"
-#include "trireme/runtime/run_lock.hpp"
 
 #include "report/page/drawn_runs.hpp"
 #include "unit/report/hand_made_run.hpp"
@@ -137,7 +137,7 @@ TEST_CASE("of a start that has made no step yet nothing of the one before is tol
                       format(R"({{"restart":{},"step":10,"steps":5,"nodes":["n01"],"node":[0,0],)"
                              R"("computing_ms":[7,8]}})",
                              history.restart));
-    const auto lock = base::value_or_throw(runtime::RunLock::take(path, ""));
+    const auto lock = base::value_or_throw(record::RunLock::take(path, ""));
     auto run = base::value_or_throw(report::WatchedRun::open(path));
     // All lines are older than the lock: its process has written none.
     for (const bool has_begun : {false, true}) {
@@ -173,7 +173,7 @@ TEST_CASE("a start's own steps are watched from the first one on, at its own spe
   auto record = tests::RecordText().start(1).steps(1, 12).start(11);
   // An hour passes between the starts, and the clock is set back in the second.
   record.pass(3'600'000);
-  const auto lock = base::value_or_throw(runtime::RunLock::take(runs.path("a"), ""));
+  const auto lock = base::value_or_throw(record::RunLock::take(runs.path("a"), ""));
   record.append(R"({"kind":"event","event":"start","step":11,"restart":2,)"
                 R"("time":"2999-01-01T00:00:00.000Z"})"
                 "\n");

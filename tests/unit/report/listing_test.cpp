@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/report/listing.hpp"
 
-#include "trireme/runtime/run_lock.hpp"
+#include "trireme/record/run_lock.hpp"
 
 #include "unit/report/hand_made_run.hpp"
 
@@ -61,7 +61,7 @@ TEST_CASE("the state of a run is what its lock and trireme why say") {
   runs.write("failed", "failure.json", R"({"cause": "it broke", "exit_code": 6})");
   runs.write("logged", "log/r0000.txt",
              "2026-11-21T09:37:34.123Z error   r0000/0001 n1 train: no more memory\n");
-  const auto lock = runtime::RunLock::take(runs.path("held"), "");
+  const auto lock = record::RunLock::take(runs.path("held"), "");
   REQUIRE(lock.ok());
   const auto listing = list(runs.folder());
   CHECK(named(listing, "done").state == State::finished);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/report/page.hpp"
 
-#include "trireme/runtime/run_placement.hpp"
+#include "trireme/record/run_placement.hpp"
 
 #include "report/page/html.hpp"
 #include "unit/report/hand_made_run.hpp"
@@ -278,7 +278,7 @@ namespace {
 
 /// A placement.json of nodes of four ranks on two NUMA nodes.
 std::string placement_of(int nodes) {
-  runtime::RunPlacement placement{layout::Mesh::of(nodes, 1, 4), {}};
+  record::RunPlacement placement{layout::Mesh::of(nodes, 1, 4), {}};
   for (int rank = 0; rank < 4 * nodes; ++rank) {
     placement.ranks.push_back({base::format("<n{}>", rank / 4),
                                {rank % 4 / 2},
@@ -286,7 +286,7 @@ std::string placement_of(int nodes) {
                                1,
                                base::format("0000:{}0:00.0", rank % 4)});
   }
-  return runtime::to_json(placement).dump();
+  return record::to_json(placement).dump();
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include "trireme/base/columns.hpp"
 #include "trireme/base/text.hpp"
-#include "trireme/runtime/run_lock.hpp"
+#include "trireme/record/run_lock.hpp"
 
 #include "report/watch/placement.hpp"
 #include "unit/report/hand_made_run.hpp"
@@ -77,7 +77,7 @@ TEST_CASE("a run is read on, and its state is that of its lock and its last even
   auto run = watched(runs, "a");
   CHECK(holds(shown(run), "step        none"));
   {
-    const auto lock = base::value_or_throw(runtime::RunLock::take(runs.path("a"), ""));
+    const auto lock = base::value_or_throw(record::RunLock::take(runs.path("a"), ""));
     REQUIRE(run.advance().ok());
     CHECK(run.state() == State::running);
     CHECK(holds(shown(run), "none yet: the run is starting"));

@@ -6,8 +6,8 @@
 using namespace trireme;
 
 TEST_CASE("the cache folder is the user's") {
-  using Variables = std::map<std::string, std::string, std::less<>>;
-  const auto folder = [](Variables variables) {
+  using Settings = std::map<std::string, std::string, std::less<>>;
+  const auto folder = [](Settings variables) {
     return runtime::cache_folder(base::Environment(std::move(variables))).string();
   };
   CHECK(folder({{"XDG_CACHE_HOME", "/x"}, {"HOME", "/h"}}) == "/x/trireme");

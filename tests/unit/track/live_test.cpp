@@ -5,7 +5,7 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/tcp.hpp"
-#include "trireme/runtime/run_lock.hpp"
+#include "trireme/record/run_lock.hpp"
 
 #include "support/temporary_folder.hpp"
 #include "track/sinks/server.hpp"
@@ -188,7 +188,7 @@ TEST_CASE("a run that goes on after its end is RUNNING in MLflow again") {
   send(Send::all);
   CHECK(count_of(server, "runs/update", "RUNNING") == 0);
   REQUIRE(count_of(server, "runs/update", "KILLED") == 1);
-  const auto lock = base::value_or_throw(runtime::RunLock::take(folder.path(), ""));
+  const auto lock = base::value_or_throw(record::RunLock::take(folder.path(), ""));
   // Nothing is to be sent yet.
   send(Send::settled);
   CHECK(count_of(server, "runs/update", "RUNNING") == 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trireme/runtime/slurm_command.hpp"
+#include "trireme/launch/slurm_command.hpp"
 
 #include "trireme/base/file.hpp"
 
@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-namespace trireme::runtime {
+namespace trireme::launch {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -30,9 +30,9 @@ pid_t spawn(std::span<const std::string> words, int output) {
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  sigset_t none;
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
+  sigset_t no_signals;
+  sigemptyset(&no_signals);
+  posix_spawnattr_setsigmask(&attributes, &no_signals);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   std::vector<std::string> copies(words.begin(), words.end());
   std::vector<char*> arguments;
@@ -95,4 +95,4 @@ std::optional<CommandAnswer> run_slurm_command(std::span<const std::string> word
   return answer;
 }
 
-}  // namespace trireme::runtime
+}  // namespace trireme::launch

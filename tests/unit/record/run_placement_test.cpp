@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trireme/runtime/run_placement.hpp"
+#include "trireme/record/run_placement.hpp"
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
@@ -7,8 +7,8 @@
 #include <catch2/catch.hpp>
 
 using namespace trireme;
-using runtime::RankPlace;
-using runtime::RunPlacement;
+using record::RankPlace;
+using record::RunPlacement;
 
 namespace {
 
@@ -31,8 +31,8 @@ RunPlacement made(int nodes, bool round_about) {
 }
 
 void check_round_trip(const RunPlacement& placement) {
-  const auto text = runtime::to_json(placement).dump();
-  const auto read = runtime::parse_placement(base::Json::parse(text));
+  const auto text = record::to_json(placement).dump();
+  const auto read = record::parse_placement(base::Json::parse(text));
   REQUIRE(read.ok());
   CHECK(read->mesh == placement.mesh);
   CHECK(read->ranks == placement.ranks);
@@ -53,15 +53,15 @@ TEST_CASE("a placement is read as it was written, however ranks are dealt out") 
 
 TEST_CASE("a placement of ten thousand ranks is a small file") {
   // Measured: 73 KB and 188 KB.
-  CHECK(runtime::to_json(made(1250, false)).dump().size() < std::size_t{100} << 10);
-  CHECK(runtime::to_json(made(1250, true)).dump().size() < std::size_t{256} << 10);
-  CHECK(runtime::to_json(made(1250, false)).at("shapes").size() == 1);
+  CHECK(record::to_json(made(1250, false)).dump().size() < std::size_t{100} << 10);
+  CHECK(record::to_json(made(1250, true)).dump().size() < std::size_t{256} << 10);
+  CHECK(record::to_json(made(1250, false)).at("shapes").size() == 1);
   check_round_trip(made(1250, true));
 }
 
 TEST_CASE("what is no placement is refused") {
-  const auto good = runtime::to_json(made(2, false));
-  const auto refused = [](const base::Json& json) { return !runtime::parse_placement(json).ok(); };
+  const auto good = record::to_json(made(2, false));
+  const auto refused = [](const base::Json& json) { return !record::parse_placement(json).ok(); };
   REQUIRE_FALSE(refused(good));
   CHECK(refused(base::Json::parse("[]")));
   CHECK(refused(base::Json::parse("{}")));

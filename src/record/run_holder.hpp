@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "trireme/runtime/run_lock.hpp"
+#include "trireme/record/run_lock.hpp"
 
 #include <ctime>
 #include <filesystem>
@@ -9,7 +9,7 @@
 #include <string>
 
 /// The text of RUN/lock. Private to the room.
-namespace trireme::runtime {
+namespace trireme::record {
 
 /// Largest difference between the clocks of two nodes and of their file server, generously.
 inline constexpr std::chrono::minutes largest_skew{2};
@@ -26,4 +26,4 @@ std::optional<RunHolder> read_holder(const std::filesystem::path& path);
 
 std::optional<timespec> time_of_change(const std::filesystem::path& path);
 
-}  // namespace trireme::runtime
+}  // namespace trireme::record

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trireme/runtime/slurm_command.hpp"
-
-#include "trireme/runtime/job_comment.hpp"
+#include "trireme/launch/slurm_command.hpp"
 
 #include <catch2/catch.hpp>
 
-#include <thread>
 #include <vector>
 
 using namespace trireme;
@@ -13,9 +10,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
-std::optional<runtime::CommandAnswer> run(const std::vector<std::string>& words,
-                                          std::chrono::milliseconds patience = 10s) {
-  return runtime::run_slurm_command(words, patience);
+std::optional<launch::CommandAnswer> run(const std::vector<std::string>& words,
+                                         std::chrono::milliseconds patience = 10s) {
+  return launch::run_slurm_command(words, patience);
 }
 
 }  // namespace
@@ -34,15 +31,4 @@ TEST_CASE("a command that is not there, dies, hangs or floods is no answer") {
   CHECK_FALSE(run({"sleep", "60"}, 50ms).has_value());
   CHECK_FALSE(run({"yes"}).has_value());
   CHECK_FALSE(run({}).has_value());
-}
-
-TEST_CASE("a job's comment is plain, short and marked as ours") {
-  CHECK(runtime::comment_value("step 3/9, loss 1.5") == "trireme: step 3/9, loss 1.5");
-  CHECK(runtime::comment_value("a\n'b'\"\x80") == "trireme: a??b???");
-  CHECK(runtime::comment_value(std::string(5000, 'x')).size() == 209);
-}
-
-TEST_CASE("outside of a job a comment is nobody's") {
-  runtime::JobComment comment(base::Environment{}, 1s);
-  comment.offer("step 1");
 }

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-namespace trireme::runtime {
+namespace trireme::launch {
 
 /// Output and exit code of a command of Slurm.
 struct CommandAnswer {
@@ -20,4 +20,4 @@ struct CommandAnswer {
 std::optional<CommandAnswer> run_slurm_command(std::span<const std::string> words,
                                                std::chrono::milliseconds patience);
 
-}  // namespace trireme::runtime
+}  // namespace trireme::launch

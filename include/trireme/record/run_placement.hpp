@@ -4,13 +4,12 @@
 #include "trireme/base/json.hpp"
 #include "trireme/base/result.hpp"
 #include "trireme/layout/mesh.hpp"
-#include "trireme/runtime/cluster.hpp"
 
 #include <filesystem>
 #include <string>
 #include <vector>
 
-namespace trireme::runtime {
+namespace trireme::record {
 
 /// Where a rank computes.
 struct RankPlace {
@@ -32,9 +31,10 @@ struct RunPlacement {
   std::vector<RankPlace> ranks;  // by rank
 };
 
-/// Collective over the world. Host-blocking: yes. On the first rank the places of all; no ranks on
-/// the others.
-RunPlacement gather_placement(const Cluster& cluster);
+/// {"numa_nodes", "cpus", "threads", "gpu"}: the place on its node.
+base::Json to_json(const RankPlace& place);
+/// Reads it as untrusted input: what is no such value is not known.
+RankPlace place_of(const base::Json& json, const std::string& node);
 
 /// Nodes whose ranks sit alike share one description, so that the text grows with the nodes:
 /// {"ranks", "axes": [{"axis", "degree"}], "shapes": [[{"numa_nodes", "cpus", "threads", "gpu"}]],
@@ -47,4 +47,4 @@ base::Result<RunPlacement> parse_placement(const base::Json& json);
 /// RUN/placement.json.
 std::filesystem::path placement_of_run(const std::filesystem::path& run);
 
-}  // namespace trireme::runtime
+}  // namespace trireme::record

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trireme/runtime/run_lock.hpp"
+#include "trireme/record/run_lock.hpp"
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
@@ -17,7 +17,7 @@
 
 using namespace trireme;
 using namespace std::chrono_literals;
-using runtime::RunLock;
+using record::RunLock;
 
 namespace {
 
@@ -140,26 +140,26 @@ TEST_CASE("a lock that this node cannot see is judged by the heartbeat") {
 
 TEST_CASE("who holds a run is told without a wait, and a dead holder is none") {
   const tests::TemporaryFolder folder;
-  CHECK_FALSE(runtime::living_holder(folder.path()).has_value());
+  CHECK_FALSE(record::living_holder(folder.path()).has_value());
   {
     Holder process(folder.path(), "12.0", quick);
-    const auto holder = runtime::living_holder(folder.path());
+    const auto holder = record::living_holder(folder.path());
     REQUIRE(holder.has_value());
     CHECK(holder->job == "12.0");
     process.kill();
-    CHECK_FALSE(runtime::living_holder(folder.path()).has_value());
+    CHECK_FALSE(record::living_holder(folder.path()).has_value());
   }
   // Of another node, whose locks may not be seen here.
   write_foreign(folder.path());
   const auto lock = folder.path() / "lock";
   const auto now = std::filesystem::file_time_type::clock::now();
   std::filesystem::last_write_time(lock, now);
-  REQUIRE(runtime::living_holder(folder.path()).has_value());
-  CHECK(runtime::living_holder(folder.path())->host == "n2");
+  REQUIRE(record::living_holder(folder.path()).has_value());
+  CHECK(record::living_holder(folder.path())->host == "n2");
   std::filesystem::last_write_time(lock, now - 1h);
-  CHECK_FALSE(runtime::living_holder(folder.path()).has_value());
+  CHECK_FALSE(record::living_holder(folder.path()).has_value());
   std::ofstream(lock, std::ios::trunc).flush();
-  CHECK_FALSE(runtime::living_holder(folder.path()).has_value());
+  CHECK_FALSE(record::living_holder(folder.path()).has_value());
 }
 
 TEST_CASE("a holder notices that its lock was removed or taken") {

@@ -10,7 +10,7 @@
 
 /// Record of how a task ended, as the node saw it: one JSON object a line, appended by the plugin
 /// to a file of the job on that node, and read by the postmortem.
-namespace trireme::launch {
+namespace trireme::record {
 
 enum class OutOfMemory { no, likely, yes };
 const char* name(OutOfMemory value);
@@ -63,4 +63,4 @@ std::optional<std::int64_t> memory_kills_in(std::string_view text);
 OutOfMemory detect_out_of_memory(int wait_status, const MemoryKills& before,
                                  const MemoryKills& after);
 
-}  // namespace trireme::launch
+}  // namespace trireme::record

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-namespace trireme::runtime {
+namespace trireme::record {
 
 /// Content of RUN/lock: the process that may change the run.
 struct RunHolder {
@@ -78,4 +78,4 @@ class RunLock {
   std::unique_ptr<Holding> holding_;
 };
 
-}  // namespace trireme::runtime
+}  // namespace trireme::record

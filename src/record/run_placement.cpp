@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trireme/runtime/run_placement.hpp"
+#include "trireme/record/run_placement.hpp"
 
-#include "trireme/base/error.hpp"
 #include "trireme/base/json_text.hpp"
-#include "trireme/comm/bytes.hpp"
-#include "trireme/comm/mpi_runtime.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +9,7 @@
 #include <map>
 #include <optional>
 
-namespace trireme::runtime {
+namespace trireme::record {
 namespace {
 
 using base::Json;
@@ -21,13 +18,6 @@ using layout::Axis;
 constexpr std::int64_t most_ranks = std::int64_t{1} << 20;
 constexpr std::int64_t most_numa_nodes = std::int64_t{1} << 20;
 constexpr std::array all_axes{Axis::pipeline, Axis::data, Axis::tensor};
-
-Json slot_json(const RankPlace& place) {
-  return {{"numa_nodes", place.numa_nodes},
-          {"cpus", place.cpus},
-          {"threads", place.threads},
-          {"gpu", place.gpu}};
-}
 
 /// A node and its ranks, in the order of the nodes' lowest ranks.
 struct NodeRanks {
@@ -103,20 +93,6 @@ base::Result<layout::Mesh> mesh_of(const Json& json, int world_size) {
   return layout::Mesh::create(std::move(axes), world_size);
 }
 
-RankPlace place_of(const Json& slot, const std::string& node) {
-  RankPlace place;
-  place.node = node;
-  place.cpus = text(slot, "cpus");
-  place.gpu = text(slot, "gpu");
-  place.threads =
-      static_cast<int>(std::clamp<std::int64_t>(whole_number(slot, "threads"), 1, 1 << 20));
-  for (const auto& number : list(slot, "numa_nodes")) {
-    const auto index = whole_number(number);
-    if (index >= 0 && index < most_numa_nodes) place.numa_nodes.push_back(static_cast<int>(index));
-  }
-  return place;
-}
-
 /// Ranks of a node, ascending; nothing if they are not ranks of such a world.
 std::optional<std::vector<int>> ranks_of(const Json& node, std::int64_t world_size) {
   std::vector<int> ranks;
@@ -133,21 +109,25 @@ std::optional<std::vector<int>> ranks_of(const Json& node, std::int64_t world_si
 
 }  // namespace
 
-RunPlacement gather_placement(const Cluster& cluster) {
-  auto mine = slot_json({{},
-                         cluster.binding.numa_nodes,
-                         cluster.binding.cpus,
-                         cluster.binding.threads,
-                         cluster.binding.gpu_bus_id});
-  mine["node"] = cluster.mpi == nullptr ? std::string{} : cluster.mpi->node_name();
-  const auto texts = comm::gather_bytes(*cluster.world, base::json_text(mine));
-  RunPlacement placement;
-  placement.mesh = cluster.mesh;
-  for (const auto& each : texts) {
-    const auto slot = base::value_or_throw(base::parse_json(each, "the place of a rank"));
-    placement.ranks.push_back(place_of(slot, text(slot, "node")));
+Json to_json(const RankPlace& place) {
+  return {{"numa_nodes", place.numa_nodes},
+          {"cpus", place.cpus},
+          {"threads", place.threads},
+          {"gpu", place.gpu}};
+}
+
+RankPlace place_of(const Json& json, const std::string& node) {
+  RankPlace place;
+  place.node = node;
+  place.cpus = text(json, "cpus");
+  place.gpu = text(json, "gpu");
+  place.threads =
+      static_cast<int>(std::clamp<std::int64_t>(whole_number(json, "threads"), 1, 1 << 20));
+  for (const auto& number : list(json, "numa_nodes")) {
+    const auto index = whole_number(number);
+    if (index >= 0 && index < most_numa_nodes) place.numa_nodes.push_back(static_cast<int>(index));
   }
-  return placement;
+  return place;
 }
 
 Json to_json(const RunPlacement& placement) {
@@ -162,7 +142,7 @@ Json to_json(const RunPlacement& placement) {
   for (const auto& node : nodes_of(placement.ranks)) {
     Json shape = Json::array();
     for (const int rank : node.ranks) {
-      shape.push_back(slot_json(placement.ranks[static_cast<std::size_t>(rank)]));
+      shape.push_back(to_json(placement.ranks[static_cast<std::size_t>(rank)]));
     }
     const auto [found, is_new] = shapes.emplace(base::json_text(shape), shapes.size());
     if (is_new) json["shapes"].push_back(std::move(shape));
@@ -207,4 +187,4 @@ std::filesystem::path placement_of_run(const std::filesystem::path& run) {
   return run / "placement.json";
 }
 
-}  // namespace trireme::runtime
+}  // namespace trireme::record

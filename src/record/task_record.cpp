@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trireme/launch/task_record.hpp"
+#include "trireme/record/task_record.hpp"
 
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
-
-#include "text.hpp"
+#include "trireme/base/text.hpp"
 
 #include <sys/wait.h>
 
 #include <csignal>
 #include <limits>
 
-namespace trireme::launch {
+namespace trireme::record {
 namespace {
 
 using base::format;
@@ -30,7 +29,8 @@ constexpr SignalName signal_names[] = {
     {SIGSYS, "SIGSYS"}};
 
 base::Failure no_record(std::string_view line, std::string_view why) {
-  return {base::ExitCode::checkpoint, format("'{}' is no record of a task ({})", shown(line), why)};
+  return {base::ExitCode::checkpoint,
+          format("'{}' is no record of a task ({})", base::shown(line), why)};
 }
 
 /// A whole number of the object, from 0 to `largest`.
@@ -48,7 +48,7 @@ bool read_number(const base::Json& object, const char* key, std::int64_t largest
 std::string clean(std::string_view node) {
   std::string safe;
   for (const char letter : node.substr(0, 255)) {
-    const bool plain = is_lower_or_digit(letter) || (letter >= 'A' && letter <= 'Z') ||
+    const bool plain = base::is_lower_or_digit(letter) || (letter >= 'A' && letter <= 'Z') ||
                        letter == '-' || letter == '.' || letter == '_';
     safe += plain ? letter : '?';
   }
@@ -152,9 +152,9 @@ base::Result<TaskRecord> parse_record(std::string_view line) {
 
 std::optional<std::int64_t> memory_kills_in(std::string_view text) {
   constexpr std::string_view word = "oom_kill ";
-  for (const auto line : split(text, '\n')) {
+  for (const auto line : base::split(text, '\n')) {
     if (!line.starts_with(word)) continue;
-    const auto number = parse_number(trimmed(line.substr(word.size())));
+    const auto number = base::parse_number(base::trimmed(line.substr(word.size())));
     if (!number) return std::nullopt;
     return *number;
   }
@@ -172,4 +172,4 @@ OutOfMemory detect_out_of_memory(int wait_status, const MemoryKills& before,
   return rose(before.node, after.node) ? OutOfMemory::likely : OutOfMemory::no;
 }
 
-}  // namespace trireme::launch
+}  // namespace trireme::record

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trireme/runtime/run_lock.hpp"
+#include "trireme/record/run_lock.hpp"
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
@@ -23,7 +23,7 @@
 #include <random>
 #include <thread>
 
-namespace trireme::runtime {
+namespace trireme::record {
 namespace {
 
 namespace fs = std::filesystem;
@@ -253,4 +253,4 @@ bool RunLock::is_lost_by_now() const {
   return holding_->is_lost();
 }
 
-}  // namespace trireme::runtime
+}  // namespace trireme::record

@@ -5,7 +5,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/base/json_text.hpp"
-#include "trireme/runtime/steady_clock.hpp"
+#include "trireme/record/steady_clock.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 
 #include <array>
 
-namespace trireme::runtime {
+namespace trireme::record {
 
 namespace fs = std::filesystem;
 
@@ -103,4 +103,4 @@ std::optional<RunHolder> living_holder(const fs::path& run) {
   return beats ? holder : std::nullopt;
 }
 
-}  // namespace trireme::runtime
+}  // namespace trireme::record
