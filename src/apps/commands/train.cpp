@@ -85,7 +85,7 @@ train::StartOptions showing_steps(train::StartOptions start, const config::Confi
                                   const runtime::Session& session) {
   if (config.options().track.prometheus_port == 0) return start;
   start.on_step = [mpi = session.cluster.mpi](const train::StepRecord& record) {
-    mpi->publish(NodeEndpoint::numbers_of(record));
+    mpi->publish(published(record));
   };
   return start;
 }
@@ -145,11 +145,11 @@ Action prepare_train(CLI::App& app) {
           const telemetry::ObservedSpans observed(ranges.get());
           // Outside of what announces: their threads may wait for a file system.
           std::unique_ptr<train::Trainer> trainer;
-          std::unique_ptr<NodeEndpoint> endpoint;
+          NodeAnswers answers;
           const auto end = session.cluster.mpi->announcing([&] {
             trainer = std::make_unique<train::Trainer>(with_absolute_targets(config), session,
                                                        showing_steps(start, config, session));
-            endpoint = NodeEndpoint::start(config, session.cluster);
+            answers = answer_prometheus(config, session.cluster);
             const auto placement = runtime::gather_placement(session.cluster);
             if (is_first) {
               write_versions(options.run_directory, config);
