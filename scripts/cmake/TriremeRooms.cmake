@@ -6,11 +6,12 @@ set(TRIREME_LAYER_schema 1)
 set(TRIREME_LAYER_layout 1)
 set(TRIREME_LAYER_topology 1)
 set(TRIREME_LAYER_telemetry 1)
-set(TRIREME_LAYER_store 1)
+set(TRIREME_LAYER_web 1)
 set(TRIREME_LAYER_ownership 2)
 set(TRIREME_LAYER_config 3)
 set(TRIREME_LAYER_launch 2)
 set(TRIREME_LAYER_record 2)
+set(TRIREME_LAYER_store 2)
 set(TRIREME_LAYER_device 2)
 set(TRIREME_LAYER_data 2)
 set(TRIREME_LAYER_comm 3)
@@ -37,7 +38,7 @@ set(TRIREME_ROOMS base schema layout topology ownership launch record telemetry 
 set(TRIREME_FOREIGN_OWNERS
   "fmt/=base" "nlohmann/=base" "boost/program_options=config" "hwloc=topology"
   "cuda=device" "cublas=device" "cudnn=device" "cusolver=device" "dnnl=device" "oneapi/dnnl=device"
-  "pcre2=data" "curl/=store" "pugixml=store" "zlib=data" "zstd=data" "mpi\\.h=comm" "nccl=comm" "ucp/=nccl-net-plugin"
+  "pcre2=data" "curl/=web" "httplib=web" "pugixml=store" "zlib=data" "zstd=data" "mpi\\.h=comm" "nccl=comm" "ucp/=nccl-net-plugin"
   "hdf5=checkpoint" "H5=checkpoint" "isa-l=checkpoint" "openssl/=base" "pmix=runtime"
   "CLI/=apps" "slurm/=spank-plugin")
 

@@ -12,6 +12,7 @@
 #include "trireme/store/object_store.hpp"
 #include "trireme/topology/discover.hpp"
 #include "trireme/topology/versions.hpp"
+#include "trireme/web/http.hpp"
 
 #include "build_info.hpp"
 
@@ -34,7 +35,8 @@ std::vector<LibraryVersion> running_libraries() {
   std::vector<LibraryVersion> libraries{{"C library", format("glibc {}", gnu_get_libc_version())}};
   for (const auto& room :
        {comm::library_versions(), device::library_versions(), topology::library_versions(),
-        checkpoint::library_versions(), store::library_versions(), data::library_versions()}) {
+        checkpoint::library_versions(), web::library_versions(), store::library_versions(),
+        data::library_versions()}) {
     libraries.insert(libraries.end(), room.begin(), room.end());
   }
   return libraries;

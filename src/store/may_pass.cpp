@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trireme/store/http.hpp"
+#include "store/may_pass.hpp"
 
 #include <algorithm>
 #include <array>
@@ -39,11 +39,9 @@ constexpr std::array passing_errors{
 
 }  // namespace
 
-bool may_pass(const HttpResponse& response, std::string_view error_name) {
-  const auto status = response.status;
+bool may_pass(const web::HttpResponse& response, std::string_view error_name) {
   if (response.is_final) return false;
-  if (status == 0 || status == 408 || status == 429 || (status >= 500 && status != 501))
-    return true;
+  if (web::may_pass(response)) return true;
   return std::find(passing_errors.begin(), passing_errors.end(), error_name) !=
          passing_errors.end();
 }

@@ -6,6 +6,7 @@
 #include "trireme/base/text.hpp"
 
 #include "store/credentials.hpp"
+#include "store/may_pass.hpp"
 #include "store/s3_upload.hpp"
 #include "store/s3_xml.hpp"
 
@@ -22,7 +23,7 @@ namespace {
 constexpr std::size_t max_removed = 1000;
 
 /// Error code of an answer, such as "NoSuchBucket"; some come with status 200.
-std::string code_of(const HttpResponse& response) {
+std::string code_of(const web::HttpResponse& response) {
   constexpr std::size_t longest_beginning = 512;
   const auto beginning = std::string_view(response.text).substr(0, longest_beginning);
   if (beginning.find("<Error>") == std::string_view::npos) return {};
@@ -101,12 +102,12 @@ std::string S3Store::url_of(std::string_view name) const {
   return base::format("s3://{}/{}", bucket_, name);
 }
 
-HttpResponse S3Store::perform_once(const Call& call) {
+web::HttpResponse S3Store::perform_once(const Call& call) {
   SignedRequest request;
   request.method = call.method;
-  request.path = path_ + "/" + url_encoded(call.name, true);
+  request.path = path_ + "/" + web::url_encoded(call.name, true);
   for (const auto& [name, value] : call.query) {
-    request.query[url_encoded(name)] = url_encoded(value);
+    request.query[web::url_encoded(name)] = web::url_encoded(value);
   }
   request.headers = call.headers;
   request.headers["host"] = host_;
@@ -115,7 +116,8 @@ HttpResponse S3Store::perform_once(const Call& call) {
     const std::lock_guard lock(mutex_);
     sign(request, credentials_, region_, std::time(nullptr));
   }
-  HttpRequest sent{call.method, scheme_ + host_ + request.path, {}, call.body, call.destination};
+  web::HttpRequest sent{
+      call.method, scheme_ + host_ + request.path, {}, call.body, call.destination};
   if (!request.query.empty()) sent.url += "?" + query_text(request.query);
   for (const auto& [name, value] : request.headers) {
     sent.headers.push_back(base::format("{}: {}", name, value));
@@ -123,8 +125,8 @@ HttpResponse S3Store::perform_once(const Call& call) {
   return client_.perform(sent);
 }
 
-HttpResponse S3Store::perform(const Call& call) {
-  Backoff backoff(patience_);
+web::HttpResponse S3Store::perform(const Call& call) {
+  web::Backoff backoff(patience_);
   bool renewed = false;
   for (;;) {
     auto response = perform_once(call);
@@ -142,14 +144,14 @@ HttpResponse S3Store::perform(const Call& call) {
   }
 }
 
-HttpResponse S3Store::demand(const Call& call, std::string_view doing) {
+web::HttpResponse S3Store::demand(const Call& call, std::string_view doing) {
   auto response = perform(call);
   if (!response.ok() || !code_of(response).empty()) refuse(doing, call.name, response);
   return response;
 }
 
 void S3Store::refuse(std::string_view doing, std::string_view name,
-                     const HttpResponse& response) const {
+                     const web::HttpResponse& response) const {
   const auto document = document_of(response.text);
   const auto error = document.child("Error");
   const std::string code = error.child_value("Code");

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "trireme/base/environment.hpp"
-#include "trireme/store/http.hpp"
 #include "trireme/store/object_store.hpp"
+#include "trireme/web/http.hpp"
 
 #include "store/signature.hpp"
 
@@ -46,12 +46,12 @@ class S3Store : public ObjectStore {
   };
 
   /// Answer of a call, tried again for what may pass; any status but those.
-  HttpResponse perform(const Call& call);
-  HttpResponse perform_once(const Call& call);
+  web::HttpResponse perform(const Call& call);
+  web::HttpResponse perform_once(const Call& call);
   /// The same, which must succeed.
-  HttpResponse demand(const Call& call, std::string_view doing);
+  web::HttpResponse demand(const Call& call, std::string_view doing);
   [[noreturn]] void refuse(std::string_view doing, std::string_view name,
-                           const HttpResponse& response) const;
+                           const web::HttpResponse& response) const;
   std::string url_of(std::string_view name) const;
   void remove_some(std::span<const std::string> names);
 
@@ -63,7 +63,7 @@ class S3Store : public ObjectStore {
   std::string host_;
   /// Before the object's name in the path: "/bucket" where it is not part of the host.
   std::string path_;
-  HttpClient client_;
+  web::HttpClient client_;
   std::mutex mutex_;
   Credentials credentials_;
 };

@@ -7,6 +7,8 @@
 #include "trireme/base/random_id.hpp"
 #include "trireme/base/text.hpp"
 
+#include "store/may_pass.hpp"
+
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
@@ -25,7 +27,7 @@ std::string temporary_name(std::string_view name) {
 }
 
 /// Member of an answer's JSON; null without one.
-base::Json member(const HttpResponse& response, const char* name) {
+base::Json member(const web::HttpResponse& response, const char* name) {
   const auto json = base::parse_json(response.text, "the answer");
   if (!json || !json->is_object() || !json->contains(name)) return nullptr;
   return json->at(name);
@@ -104,7 +106,7 @@ class WebHdfsUpload : public Upload {
   /// it, nothing, or a beginning, which is cut off again.
   void append(std::span<const std::byte> bytes) {
     const auto end = bytes_ + bytes.size();
-    Backoff backoff(store_.patience_);
+    web::Backoff backoff(store_.patience_);
     for (;;) {
       const auto answer = store_.perform_once({"POST", "APPEND", temporary_, {}, true, bytes});
       if (answer.response.ok()) break;
@@ -162,12 +164,13 @@ std::string WebHdfsStore::url_of(std::string_view name) const {
   return base::format("{}://{}/{}", scheme_ == "https://" ? "swebhdfs" : "webhdfs", host_, name);
 }
 
-HttpResponse WebHdfsStore::send(const Call& call) {
-  auto url = base::format("{}{}/webhdfs/v1/{}?op={}", scheme_, host_, url_encoded(call.name, true),
-                          call.operation);
+web::HttpResponse WebHdfsStore::send(const Call& call) {
+  auto url = base::format("{}{}/webhdfs/v1/{}?op={}", scheme_, host_,
+                          web::url_encoded(call.name, true), call.operation);
   auto query = identity_;
   query.insert(call.query.begin(), call.query.end());
-  for (const auto& [name, value] : query) url += base::format("&{}={}", name, url_encoded(value));
+  for (const auto& [name, value] : query)
+    url += base::format("&{}={}", name, web::url_encoded(value));
   auto response = client_.perform({call.method, url, {}});
   if (!call.moves_data || response.status != 307) return response;
   const auto location = response.header("location");
@@ -193,7 +196,7 @@ WebHdfsStore::Answer WebHdfsStore::perform_once(const Call& call) {
 }
 
 WebHdfsStore::Answer WebHdfsStore::perform(const Call& call) {
-  Backoff backoff(patience_);
+  web::Backoff backoff(patience_);
   for (;;) {
     auto answer = perform_once(call);
     if (!may_pass(answer.response, answer.exception) ||

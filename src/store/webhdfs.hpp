@@ -3,8 +3,8 @@
 
 #include "trireme/base/environment.hpp"
 #include "trireme/base/json.hpp"
-#include "trireme/store/http.hpp"
 #include "trireme/store/object_store.hpp"
+#include "trireme/web/http.hpp"
 
 #include <chrono>
 #include <map>
@@ -47,7 +47,7 @@ class WebHdfsStore : public ObjectStore {
     std::span<std::byte> destination = {};
   };
   struct Answer {
-    HttpResponse response;
+    web::HttpResponse response;
     /// "FileNotFoundException"; empty of a success.
     std::string exception = {};
     std::string message = {};
@@ -56,7 +56,7 @@ class WebHdfsStore : public ObjectStore {
   /// Answer of a call, tried again for what may pass, which may then be done twice.
   Answer perform(const Call& call);
   Answer perform_once(const Call& call);
-  HttpResponse send(const Call& call);
+  web::HttpResponse send(const Call& call);
   /// The same as perform(), which must succeed.
   Answer demand(const Call& call, std::string_view doing);
   [[noreturn]] void refuse(std::string_view doing, std::string_view name,
@@ -78,7 +78,7 @@ class WebHdfsStore : public ObjectStore {
   std::string host_;
   std::map<std::string, std::string> identity_;
   std::chrono::milliseconds patience_;
-  HttpClient client_;
+  web::HttpClient client_;
 };
 
 }  // namespace trireme::store

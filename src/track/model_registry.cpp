@@ -74,19 +74,18 @@ struct ModelRegistry::Parts {
 };
 
 ModelRegistry::Version ModelRegistry::Parts::version(const std::string& number, bool is_new) const {
-  return {
-      model, number,
-      base::format("{}/#/models/{}/versions/{}", server.url(), store::url_encoded(model), number),
-      is_new};
+  return {model, number,
+          base::format("{}/#/models/{}/versions/{}", server.url(), web::url_encoded(model), number),
+          is_new};
 }
 
 std::optional<std::string> ModelRegistry::Parts::find_version(const std::string& source) {
   const auto filter = base::format("run_id='{}'", place.run);
   std::string page;
   do {
-    auto call = base::format("model-versions/search?filter={}&max_results=1000",
-                             store::url_encoded(filter));
-    if (!page.empty()) call += "&page_token=" + store::url_encoded(page);
+    auto call =
+        base::format("model-versions/search?filter={}&max_results=1000", web::url_encoded(filter));
+    if (!page.empty()) call += "&page_token=" + web::url_encoded(page);
     const auto answer = server.get(call);
     if (!answer.is_object()) return std::nullopt;
     for (const auto& each : answer.value("model_versions", Json::array())) {
@@ -100,7 +99,7 @@ std::optional<std::string> ModelRegistry::Parts::find_version(const std::string&
 }
 
 void ModelRegistry::Parts::make_model() {
-  const auto call = base::format("registered-models/get?name={}", store::url_encoded(model));
+  const auto call = base::format("registered-models/get?name={}", web::url_encoded(model));
   if (!server.find(call).is_null()) return;
   try {
     server.post("registered-models/create", {{"name", model}});

@@ -5,8 +5,8 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/base/text.hpp"
-#include "trireme/store/http.hpp"
 #include "trireme/track/endpoint.hpp"
+#include "trireme/web/http.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -104,7 +104,7 @@ std::vector<telemetry::RankTime> scrape_ranks(const fs::path& run) {
   const auto token = base::read_text_file(run / prometheus_token, base::ExitCode::usage);
   if (targets.empty() || !token.ok()) return {};
   const auto header = base::format("Authorization: Bearer {}", base::trimmed(*token));
-  store::HttpClient client;
+  web::HttpClient client;
   std::vector<telemetry::RankTime> times;
   std::mutex mutex;
   std::atomic<std::size_t> next = 0;

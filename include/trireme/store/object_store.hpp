@@ -20,7 +20,7 @@
 namespace trireme::store {
 
 /// Refusal of a server, ExitCode::checkpoint. Calls have tried again for as long as their store's
-/// patience what may pass (may_pass() in http.hpp).
+/// patience what may pass (src/store/may_pass.cpp).
 class StoreError : public base::Error {
  public:
   StoreError(const std::string& text, bool may_pass)

@@ -40,7 +40,7 @@ NodeEndpoint::NodeEndpoint(const Options& options, Ranks ranks)
     of_run_ = std::make_unique<RunExposition>(options.run_directory);
   }
   const auto address = base::value_or_throw(address_at(options.interface));
-  endpoint_ = std::make_unique<Endpoint>(Endpoint::Options{address, options.port, options.token},
+  endpoint_ = std::make_unique<Endpoint>(web::Server::Options{address, options.port, options.token},
                                          [this] { return text(); });
   const bool v6 = address.find(':') != std::string::npos;
   target_ = base::format("{}{}{}:{}", v6 ? "[" : "", address, v6 ? "]" : "", endpoint_->port());

@@ -33,7 +33,7 @@ std::string api(const std::string& call) {
 
 std::string artifact_path(const std::string& uri, const std::string& name) {
   return base::format("/api/2.0/mlflow-artifacts/artifacts/{}/{}", uri.substr(proxied.size()),
-                      store::url_encoded(name, true));
+                      web::url_encoded(name, true));
 }
 
 }  // namespace

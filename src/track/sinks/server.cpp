@@ -17,7 +17,7 @@ namespace trireme::track {
 namespace {
 
 /// Read block by block: weights are larger than memory.
-class FileBody : public store::HttpBody {
+class FileBody : public web::HttpBody {
  public:
   explicit FileBody(const std::filesystem::path& path)
       : path_(path),
@@ -80,9 +80,8 @@ void Server::put_file(const std::string& path, const std::filesystem::path& file
   perform(request, Absence::refused);
 }
 
-store::HttpRequest Server::request_of(const char* method, const std::string& path,
-                                      Body kind) const {
-  store::HttpRequest request{.method = method, .url = url_ + path, .headers = headers_};
+web::HttpRequest Server::request_of(const char* method, const std::string& path, Body kind) const {
+  web::HttpRequest request{.method = method, .url = url_ + path, .headers = headers_};
   request.headers.emplace_back(kind == Body::json ? "Content-Type: application/json"
                                                   : "Content-Type: application/octet-stream");
   return request;
@@ -99,7 +98,7 @@ Deadline::Clock::time_point Server::deadline() const {
   return deadline_ == nullptr ? Deadline::Clock::time_point::max() : deadline_->get();
 }
 
-void Server::give_up(const std::string& url, const store::HttpResponse& response,
+void Server::give_up(const std::string& url, const web::HttpResponse& response,
                      Deadline::Clock::time_point end) const {
   constexpr std::size_t most_bytes = 300;
   const auto reason = base::printable(base::cut_utf8(response.text, most_bytes));
@@ -107,13 +106,13 @@ void Server::give_up(const std::string& url, const store::HttpResponse& response
       "'{}' does not take the run: {}{} (what was sent until now is noted); call again when it "
       "does",
       url, response.status == 0 ? "" : base::format("HTTP {}, ", response.status), reason);
-  const auto asked = store::retry_after(response);
+  const auto asked = web::retry_after(response);
   const auto until = Deadline::Clock::now() + asked.value_or(std::chrono::seconds(0));
-  if (asked && store::may_pass(response) && until > end) throw Busy(text, until);
+  if (asked && web::may_pass(response) && until > end) throw Busy(text, until);
   throw base::Error(base::ExitCode::checkpoint, text);
 }
 
-std::optional<std::string> Server::perform(const store::HttpRequest& request, Absence absence) {
+std::optional<std::string> Server::perform(const web::HttpRequest& request, Absence absence) {
   const auto begin = Deadline::Clock::now();
   const auto end = std::min(begin + patience_, deadline());
   if (begin >= deadline()) {
@@ -122,7 +121,7 @@ std::optional<std::string> Server::perform(const store::HttpRequest& request, Ab
                                    "noted)",
                                    request.url));
   }
-  store::Backoff backoff(std::chrono::duration_cast<std::chrono::milliseconds>(end - begin));
+  web::Backoff backoff(std::chrono::duration_cast<std::chrono::milliseconds>(end - begin));
   // Files of any length may take longer; of a server that is silent they hear by what is asked
   // before them.
   const bool is_long = request.read_body != nullptr;
@@ -132,8 +131,8 @@ std::optional<std::string> Server::perform(const store::HttpRequest& request, Ab
     auto response = client_.perform(limited);
     if (response.ok()) return std::move(response.text);
     if (absence == Absence::answered && response.status == 404) return std::nullopt;
-    const auto asked = store::retry_after(response).value_or(std::chrono::seconds(0));
-    const bool may_help = store::may_pass(response) && Deadline::Clock::now() + asked < end &&
+    const auto asked = web::retry_after(response).value_or(std::chrono::seconds(0));
+    const bool may_help = web::may_pass(response) && Deadline::Clock::now() + asked < end &&
                           Deadline::Clock::now() < deadline();
     if (may_help && backoff.wait(request.url, response)) continue;
     give_up(request.url, response, end);

@@ -3,8 +3,8 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/json.hpp"
-#include "trireme/store/http.hpp"
 #include "trireme/track/sync.hpp"
+#include "trireme/web/http.hpp"
 
 #include <optional>
 #include <string>
@@ -50,19 +50,19 @@ class Server {
   /// Text of a success; nothing where a 404 is answered.
   std::optional<std::string> call(const char* method, const std::string& path,
                                   const std::string& body, Body kind, Absence absence);
-  std::optional<std::string> perform(const store::HttpRequest& request, Absence absence);
-  store::HttpRequest request_of(const char* method, const std::string& path, Body kind) const;
+  std::optional<std::string> perform(const web::HttpRequest& request, Absence absence);
+  web::HttpRequest request_of(const char* method, const std::string& path, Body kind) const;
   base::Json json_of(const std::string& path, const std::string& text) const;
 
   Deadline::Clock::time_point deadline() const;
-  [[noreturn]] void give_up(const std::string& url, const store::HttpResponse& response,
+  [[noreturn]] void give_up(const std::string& url, const web::HttpResponse& response,
                             Deadline::Clock::time_point end) const;
 
   std::string url_;
   std::vector<std::string> headers_;
   std::chrono::milliseconds patience_;
   const Deadline* deadline_;
-  store::HttpClient client_;
+  web::HttpClient client_;
 };
 
 }  // namespace trireme::track

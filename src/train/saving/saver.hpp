@@ -2,7 +2,7 @@
 #pragma once
 
 #include "trireme/comm/peer_error.hpp"
-#include "trireme/runtime/run_lock.hpp"
+#include "trireme/record/run_lock.hpp"
 #include "trireme/train/checkpoints.hpp"
 #include "trireme/train/report.hpp"
 
@@ -37,7 +37,7 @@ class Saver {
     /// What saves write with.
     checkpoint::FileSystem& files;
     /// Lock of the run on the first rank, null on others.
-    const runtime::RunLock* lock;
+    const record::RunLock* lock;
   };
 
   /// Collective over the world. All that is given outlives the saver, but for `run`.

@@ -5,7 +5,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/store/object_store.hpp"
 
-#include "unit/store/scripted_server.hpp"
+#include "unit/web/scripted_server.hpp"
 
 #include <chrono>
 #include <ctime>

@@ -4,8 +4,8 @@
 
 #include "trireme/base/file.hpp"
 
-#include "scripted_server.hpp"
 #include "support/temporary_folder.hpp"
+#include "unit/web/scripted_server.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -2,7 +2,7 @@
 // What an HDFS may answer that a good one rarely does; the calls themselves: tests/store.
 #include "store/webhdfs.hpp"
 
-#include "scripted_server.hpp"
+#include "unit/web/scripted_server.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -9,7 +9,7 @@
 
 #include "support/temporary_folder.hpp"
 #include "track/sinks/server.hpp"
-#include "unit/store/scripted_server.hpp"
+#include "unit/web/scripted_server.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -4,8 +4,8 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
-#include "trireme/store/http.hpp"
 #include "trireme/track/rank_scrape.hpp"
+#include "trireme/web/http.hpp"
 
 #include "support/temporary_folder.hpp"
 
@@ -32,7 +32,7 @@ std::vector<track::RankStep> two_ranks() {
 
 TEST_CASE("a node answers with the numbers of its ranks and its own") {
   const track::NodeEndpoint node(on_loopback(), two_ranks);
-  store::HttpClient client;
+  web::HttpClient client;
   const auto answer = client.perform({.url = base::format("http://{}/metrics", node.target()),
                                       .headers = {"Authorization: Bearer secret"}});
   REQUIRE(answer.ok());

@@ -6,7 +6,7 @@
 #include "trireme/checkpoint/manifest.hpp"
 #include "trireme/store/object_store.hpp"
 
-#include "unit/store/scripted_server.hpp"
+#include "unit/web/scripted_server.hpp"
 
 #include <catch2/catch.hpp>
 

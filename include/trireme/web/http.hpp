@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "trireme/base/library_version.hpp"
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace trireme::store {
+namespace trireme::web {
 
 /// A body that is read while it is sent, again from any place if the connection asks for it.
 class HttpBody {
@@ -75,9 +77,11 @@ class HttpClient {
 /// where `keep_slashes`.
 std::string url_encoded(std::string_view text, bool keep_slashes = false);
 
-/// True for answers that may be others later: none, 408, 429 and 5xx (but 501), and, whatever their
-/// status, those whose error has one of the names in src/store/may_pass.cpp.
-bool may_pass(const HttpResponse& response, std::string_view error_name = {});
+/// Version of libcurl.
+std::vector<base::LibraryVersion> library_versions();
+
+/// True for answers that may be others later: none, 408, 429 and 5xx (but 501).
+bool may_pass(const HttpResponse& response);
 
 /// What the header Retry-After asks for, in seconds or as a date; nothing without one.
 std::optional<std::chrono::seconds> retry_after(const HttpResponse& response);
@@ -99,4 +103,4 @@ class Backoff {
   bool has_warned_ = false;
 };
 
-}  // namespace trireme::store
+}  // namespace trireme::web

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trireme/store/http.hpp"
+#include "trireme/web/http.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -7,9 +7,9 @@ using namespace trireme;
 
 TEST_CASE("Retry-After is a number of seconds or a date") {
   const auto asked = [](const std::string& text) {
-    store::HttpResponse response;
+    web::HttpResponse response;
     if (!text.empty()) response.headers["retry-after"] = text;
-    return store::retry_after(response);
+    return web::retry_after(response);
   };
   CHECK(asked("120") == std::chrono::seconds(120));
   CHECK(asked("0") == std::chrono::seconds(0));
@@ -23,4 +23,9 @@ TEST_CASE("Retry-After is a number of seconds or a date") {
     CHECK_FALSE(asked(nonsense).has_value());
   }
   CHECK(asked("-5") == std::chrono::seconds(0));
+}
+
+TEST_CASE("names are encoded for URLs") {
+  CHECK(web::url_encoded("a b/ü~+", true) == "a%20b/%C3%BC~%2B");
+  CHECK(web::url_encoded("a/b=") == "a%2Fb%3D");
 }

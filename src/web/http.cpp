@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trireme/store/http.hpp"
+#include "trireme/web/http.hpp"
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
@@ -19,7 +19,7 @@
 #include <thread>
 #include <utility>
 
-namespace trireme::store {
+namespace trireme::web {
 namespace {
 
 /// Longest text of an answer: a listing of 1,000 names of 1 KiB, XML around each.
@@ -301,6 +301,16 @@ std::string url_encoded(std::string_view text, bool keep_slashes) {
   return encoded;
 }
 
+std::vector<base::LibraryVersion> library_versions() {
+  return {{"libcurl", curl_version_info(CURLVERSION_NOW)->version}};
+}
+
+bool may_pass(const HttpResponse& response) {
+  const auto status = response.status;
+  if (response.is_final) return false;
+  return status == 0 || status == 408 || status == 429 || (status >= 500 && status != 501);
+}
+
 std::optional<std::chrono::seconds> retry_after(const HttpResponse& response) {
   const auto text = response.header("retry-after");
   constexpr std::int64_t most_seconds = 1'000'000;
@@ -339,4 +349,4 @@ bool Backoff::wait(std::string_view url, const HttpResponse& response) {
   return true;
 }
 
-}  // namespace trireme::store
+}  // namespace trireme::web

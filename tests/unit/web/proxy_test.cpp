@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proxies that the environment names: curl's rules, and what is said of them.
-#include "trireme/store/http.hpp"
+#include "trireme/web/http.hpp"
 
 #include "scripted_server.hpp"
 
@@ -45,7 +45,7 @@ TEST_CASE("requests go through the proxy that the environment names, but for ser
       [](std::size_t, const auto&) { return ScriptedServer::answer(200, "from afar"); });
   const Variable none("no_proxy", "");
   const Variable set("http_proxy", proxy.url());
-  store::HttpClient client;
+  web::HttpClient client;
   const auto answer = client.perform({.method = "GET", .url = store_url, .headers = {}});
   CHECK(answer.text == "from afar");
   REQUIRE(proxy.requests().size() == 1);
@@ -66,7 +66,7 @@ TEST_CASE("failures behind a proxy name its variable, and never its password") {
     nowhere = gone.url().substr(std::string_view("http://").size());
   }
   const Variable none("no_proxy", "");
-  store::HttpClient client;
+  web::HttpClient client;
   {
     const Variable set("http_proxy", "http://me:secret@" + nowhere);
     const auto refused = client.perform({.method = "GET", .url = store_url, .headers = {}});
