@@ -39,7 +39,7 @@ set(TRIREME_FOREIGN_OWNERS
   "fmt/=base" "nlohmann/=base" "boost/program_options=config" "hwloc=topology"
   "cuda=device" "cublas=device" "cudnn=device" "cusolver=device" "dnnl=device" "oneapi/dnnl=device"
   "pcre2=data" "curl/=web" "httplib=web" "pugixml=store" "zlib=data" "zstd=data" "mpi\\.h=comm" "nccl=comm" "ucp/=nccl-net-plugin"
-  "hdf5=checkpoint" "H5=checkpoint" "isa-l=checkpoint" "openssl/=base" "pmix=runtime"
+  "hdf5=checkpoint" "H5=checkpoint" "isa-l=base" "openssl/=base" "pmix=runtime"
   "CLI/=apps" "slurm/=spank-plugin")
 
 function(trireme_check_includes room depends files)

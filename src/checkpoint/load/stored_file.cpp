@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/load/stored_file.hpp"
 
+#include "trireme/base/checksum.hpp"
 #include "trireme/base/contract.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/checkpoint/output_file.hpp"
 
-#include "checkpoint/checksum.hpp"
 #include "checkpoint/folder_names.hpp"
 #include "checkpoint/parallel.hpp"
 
@@ -168,7 +168,7 @@ std::span<const std::byte> BlockReader::read_run(std::uint64_t first, std::uint6
   for (auto block = first; block < first + count; ++block) {
     const auto bytes =
         buffer.subspan(block_begin(block) - begin, block_end(block) - block_begin(block));
-    const bool matches = crc32c(bytes) == checksums_[block] &&
+    const bool matches = base::crc32c(bytes) == checksums_[block] &&
                          (digests_.empty() || base::sha256(bytes) == digests_[block]);
     visit(block, bytes, matches);
   }

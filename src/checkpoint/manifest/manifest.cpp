@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/checkpoint/manifest.hpp"
 
+#include "trireme/base/digest.hpp"
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json_lists.hpp"
 #include "trireme/base/json_text.hpp"
 #include "trireme/checkpoint/signature.hpp"
 
-#include "checkpoint/checksum.hpp"
 #include "checkpoint/manifest/check.hpp"
 
 #include <algorithm>
@@ -318,7 +318,8 @@ class Builder {
 base::Status check_digest(std::string_view text, std::string_view source) {
   if (text.size() >= digest_bytes) {
     const auto content = text.substr(0, text.size() - digest_bytes);
-    const auto tail = base::format("{}{}{}", digest_begin, sha256_hex(content), digest_end);
+    const auto tail =
+        base::format("{}{}{}", digest_begin, base::hexadecimal(base::sha256(content)), digest_end);
     if (text.substr(content.size()) == tail) return {};
   }
   return base::checkpoint_failure(base::format(
@@ -345,7 +346,7 @@ std::string manifest_text(const Manifest& manifest, std::string_view key) {
       base::json_text(manifest.state), lines(manifest.files, file_json),
       lines(manifest.contents.buckets, bucket_json), lines(manifest.contents.tensors, tensor_json));
   if (!key.empty()) text += signature_member(text, key);
-  const auto digest = sha256_hex(text);
+  const auto digest = base::hexadecimal(base::sha256(text));
   text.append(digest_begin).append(digest).append(digest_end);
   return text;
 }

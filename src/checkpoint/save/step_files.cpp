@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoint/save/step_files.hpp"
 
+#include "trireme/base/checksum.hpp"
 #include "trireme/base/contract.hpp"
 #include "trireme/base/digest.hpp"
 #include "trireme/base/error.hpp"
@@ -10,7 +11,6 @@
 #include "trireme/store/object_store.hpp"
 
 #include "checkpoint/aligned_memory.hpp"
-#include "checkpoint/checksum.hpp"
 #include "checkpoint/hdf5/structure.hpp"
 #include "checkpoint/load/stored_file.hpp"
 #include "checkpoint/parallel.hpp"
@@ -120,7 +120,7 @@ class PayloadWriter {
     const auto end = begin + values.size();
     for (auto at = begin; at < end; at += block_bytes) {
       const auto block = values.subspan(at - begin, std::min(block_bytes, end - at));
-      checksums_[at / block_bytes] = crc32c(block);
+      checksums_[at / block_bytes] = base::crc32c(block);
       if (!digests_.empty()) digests_[at / block_bytes] = base::sha256(block);
     }
     if (covered(begin, end)) {

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Event files of TensorBoard: records of u64 length, masked CRC-32C of it, protobuf Event, masked
 // CRC-32C of that (tensorflow/core/lib/io/record_writer, tensorflow/core/util/event.proto).
+#include "trireme/base/checksum.hpp"
 #include "trireme/base/format.hpp"
 
 #include "sinks.hpp"
 #include "wire.hpp"
+
+#include <span>
 
 namespace trireme::track {
 namespace {
@@ -12,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::uint32_t masked_crc(std::string_view bytes) {
-  const auto crc = crc32c(bytes);
+  const auto crc = base::crc32c(std::as_bytes(std::span(bytes)));
   return ((crc >> 15) | (crc << 17)) + 0xA282EAD8U;
 }
 

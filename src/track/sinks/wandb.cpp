@@ -2,6 +2,7 @@
 // Offline runs of Weights & Biases: ":W&B", u16 0xBEE1, u8 0, then records in LevelDB's log format
 // (blocks of 32 KiB, chunks of u32 CRC-32 over type and data, u16 length, u8 type), each a protobuf
 // Record (wandb/sdk/internal/datastore.py, wandb/proto/wandb_internal.proto).
+#include "trireme/base/checksum.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
 #include "trireme/base/json_text.hpp"
@@ -11,6 +12,7 @@
 #include "wire.hpp"
 
 #include <algorithm>
+#include <span>
 
 namespace trireme::track {
 namespace {
@@ -26,7 +28,8 @@ enum class ChunkType : unsigned char { full = 1, first, middle, last };
 std::string chunk_of(ChunkType type, std::string_view data) {
   std::string typed(1, static_cast<char>(type));
   typed += data;
-  return little_endian(crc32(typed), 4) + little_endian(data.size(), 2) + typed;
+  return little_endian(base::crc32(std::as_bytes(std::span(typed))), 4) +
+         little_endian(data.size(), 2) + typed;
 }
 
 /// Appends a record to `text`, which is to stand at `offset` of the file.

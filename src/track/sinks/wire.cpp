@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <bit>
 #include <cerrno>
 #include <span>
@@ -22,29 +21,6 @@ constexpr std::uint32_t varint_type = 0;
 constexpr std::uint32_t fixed64_type = 1;
 constexpr std::uint32_t length_type = 2;
 constexpr std::uint32_t fixed32_type = 5;
-
-using Table = std::array<std::uint32_t, 256>;
-
-/// Of a polynomial with its bits reversed.
-constexpr Table crc_table(std::uint32_t polynomial) {
-  Table table{};
-  for (std::uint32_t byte = 0; byte < table.size(); ++byte) {
-    auto value = byte;
-    for (int bit = 0; bit < 8; ++bit) {
-      value = (value & 1U) != 0 ? (value >> 1) ^ polynomial : value >> 1;
-    }
-    table[byte] = value;
-  }
-  return table;
-}
-
-std::uint32_t crc(const Table& table, std::string_view bytes) {
-  std::uint32_t value = 0xFFFFFFFFU;
-  for (const char byte : bytes) {
-    value = table[(value ^ static_cast<unsigned char>(byte)) & 0xFFU] ^ (value >> 8);
-  }
-  return ~value;
-}
 
 }  // namespace
 
@@ -89,16 +65,6 @@ std::string little_endian(std::uint64_t value, std::size_t count) {
     bytes += static_cast<char>((value >> (8 * at)) & 0xFF);
   }
   return bytes;
-}
-
-std::uint32_t crc32c(std::string_view bytes) {
-  static constexpr auto table = crc_table(0x82F63B78U);
-  return crc(table, bytes);
-}
-
-std::uint32_t crc32(std::string_view bytes) {
-  static constexpr auto table = crc_table(0xEDB88320U);
-  return crc(table, bytes);
 }
 
 std::uint64_t append_behind(const std::filesystem::path& path, std::uint64_t bytes,

@@ -31,11 +31,6 @@ class Message {
 /// The number in `count` bytes, the lowest first.
 std::string little_endian(std::uint64_t value, std::size_t count);
 
-/// CRC-32C (Castagnoli), as TensorBoard's files have it.
-std::uint32_t crc32c(std::string_view bytes);
-/// CRC-32 (IEEE 802.3), as W&B's files have it.
-std::uint32_t crc32(std::string_view bytes);
-
 /// Appends to a file behind its first `bytes`, and returns its new length when all of it is on
 /// disk. What stands behind them, left by a process that was killed, is cut off; 0 makes the file
 /// anew. Throws Error (checkpoint), also if the file is shorter than `bytes`.

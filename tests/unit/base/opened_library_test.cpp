@@ -20,7 +20,7 @@ constexpr const char* what = "cuDNN (its attention is faster)";
 constexpr const char* remedy = "install it";
 
 /// Two functions, `opened_library_version` and `opened_library_twice`.
-const std::string library = TRIREME_OPENED_LIBRARY;
+const std::string built_library = TRIREME_OPENED_LIBRARY;
 
 }  // namespace
 
@@ -42,10 +42,10 @@ TEST_CASE("a library is the first of its places that the loader takes") {
   tests::TemporaryFolder folder;
   const auto text = folder.write("libtext.so.1", "no library, but words").string();
   const auto later = (folder.path() / "liblater.so.1").string();
-  std::filesystem::copy_file(library, later);
-  auto opened = OpenedLibrary::open({text, library, later}, what, remedy);
+  std::filesystem::copy_file(built_library, later);
+  auto opened = OpenedLibrary::open({text, built_library, later}, what, remedy);
   REQUIRE(opened.ok());
-  CHECK(std::filesystem::equivalent(opened->path(), library));
+  CHECK(std::filesystem::equivalent(opened->path(), built_library));
 
   int (*version)() = nullptr;
   opened->find("opened_library_version", version);
@@ -54,7 +54,7 @@ TEST_CASE("a library is the first of its places that the loader takes") {
 }
 
 TEST_CASE("symbols that a library lacks are listed, those that may lack are not") {
-  auto opened = OpenedLibrary::open({library}, what, remedy);
+  auto opened = OpenedLibrary::open({built_library}, what, remedy);
   REQUIRE(opened.ok());
   int (*twice)(int) = nullptr;
   // What a function pointed to before is forgotten, too.

@@ -12,13 +12,6 @@
 using namespace trireme;
 using track::Message;
 
-TEST_CASE("check sums are those of the catalogue of CRC algorithms") {
-  // "check" of CRC-32/ISCSI and CRC-32/ISO-HDLC (reveng.sourceforge.io/crc-catalogue).
-  CHECK(track::crc32c("123456789") == 0xE3069283U);
-  CHECK(track::crc32("123456789") == 0xCBF43926U);
-  CHECK(track::crc32c("") == 0);
-}
-
 TEST_CASE("messages are in the wire format of Protocol Buffers") {
   // protobuf.dev/programming-guides/encoding: 150 in field 1, "testing" in field 2.
   CHECK(Message().number(1, 150).bytes() == "\x08\x96\x01");

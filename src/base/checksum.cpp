@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "checkpoint/checksum.hpp"
-
-#include "trireme/base/digest.hpp"
+#include "trireme/base/checksum.hpp"
 
 #include <isa-l/crc.h>
 
 #include <algorithm>
 
-namespace trireme::checkpoint {
+namespace trireme::base {
 
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t previous) {
   // The library counts in int and neither inverts before nor after.
@@ -23,8 +21,9 @@ std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t previous) {
   return ~state;
 }
 
-std::string sha256_hex(std::string_view bytes) {
-  return base::hexadecimal(base::sha256(bytes));
+std::uint32_t crc32(std::span<const std::byte> bytes, std::uint32_t previous) {
+  return crc32_gzip_refl(previous, reinterpret_cast<const unsigned char*>(bytes.data()),
+                         bytes.size());
 }
 
-}  // namespace trireme::checkpoint
+}  // namespace trireme::base
