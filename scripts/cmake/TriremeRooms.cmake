@@ -30,7 +30,7 @@ set(TRIREME_LAYER_inference 9)
 set(TRIREME_LAYER_plan 10)
 set(TRIREME_LAYER_train 10)
 set(TRIREME_LAYER_apps 11)
-set(TRIREME_ROOMS base schema layout topology ownership launch record telemetry store device data config comm
+set(TRIREME_ROOMS base schema layout topology ownership launch record telemetry web store device data config comm
     postmortem model optim checkpoint report layers sharding track engine runtime huggingface inference plan train
     apps)
 

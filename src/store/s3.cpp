@@ -260,18 +260,13 @@ std::unique_ptr<Upload> S3Store::upload(std::string_view name) {
 }
 
 void S3Store::remove_some(std::span<const std::string> names) {
-  std::string text = "<Delete><Quiet>true</Quiet>";
+  pugi::xml_document list;
+  auto root = list.append_child("Delete");
+  root.append_child("Quiet").text().set("true");
   for (const auto& name : names) {
-    std::string escaped;
-    for (const char letter : name) {
-      escaped += letter == '&'   ? "&amp;"
-                 : letter == '<' ? "&lt;"
-                 : letter == '>' ? "&gt;"
-                                 : std::string(1, letter);
-    }
-    text += base::format("<Object><Key>{}</Key></Object>", escaped);
+    root.append_child("Object").append_child("Key").text().set(name.c_str());
   }
-  text += "</Delete>";
+  const auto text = text_of(list);
   const Call call{
       "POST", "", {{"delete", ""}}, {{"content-md5", base::md5_base64(text)}}, bytes_of(text)};
   const auto response = demand(call, "remove");

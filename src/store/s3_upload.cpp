@@ -10,16 +10,6 @@
 #include <utility>
 
 namespace trireme::store {
-namespace {
-
-struct TextWriter : pugi::xml_writer {
-  void write(const void* data, std::size_t size) override {
-    text.append(static_cast<const char*>(data), size);
-  }
-  std::string text;
-};
-
-}  // namespace
 
 S3Upload::S3Upload(S3Store& store, std::string name) : store_(store), name_(std::move(name)) {
   const auto response = store_.demand({"POST", name_, {{"uploads", ""}}}, "begin to write");
@@ -55,10 +45,8 @@ void S3Upload::finish() {
     part.append_child("PartNumber").text().set(static_cast<unsigned>(number + 1));
     part.append_child("ETag").text().set(tag.c_str());
   }
-  TextWriter writer;
-  document.save(writer, "", pugi::format_raw | pugi::format_no_declaration);
-  const auto response =
-      store_.perform({"POST", name_, {{"uploadId", id_}}, {}, bytes_of(writer.text)});
+  const auto text = text_of(document);
+  const auto response = store_.perform({"POST", name_, {{"uploadId", id_}}, {}, bytes_of(text)});
   // Success is not known when the answer begins: its text may be an error's.
   const auto result = document_of(response.text).child("CompleteMultipartUploadResult");
   finished_ = (response.ok() && !result.empty()) || has_object();

@@ -293,6 +293,17 @@ TEST_CASE("a listing has all its pages") {
   CHECK(holds(failure_of([&] { other.list("a/", store::Depth::one); }).what(), "cannot list"));
 }
 
+TEST_CASE("objects are removed by their names, whatever these hold") {
+  const ScriptedServer server(
+      [](std::size_t, const auto&) { return ScriptedServer::answer(200, "<DeleteResult/>"); });
+  auto store = store_at(server.url());
+  store.remove({"a/b&c", "<ü>\"'"});
+  REQUIRE(server.requests().size() == 1);
+  CHECK(server.requests()[0].body ==
+        "<Delete><Quiet>true</Quiet><Object><Key>a/b&amp;c</Key></Object>"
+        "<Object><Key>&lt;ü&gt;\"'</Key></Object></Delete>");
+}
+
 TEST_CASE("buckets and endpoints that cannot be are refused") {
   const auto refused = [](const std::string& bucket, const std::string& endpoint) {
     try {
