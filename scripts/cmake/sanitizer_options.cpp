@@ -16,8 +16,8 @@ const char* __lsan_default_options() {
   return "print_suppressions=0";
 }
 
-// What hwloc, Open MPI and PMIx keep until the process ends. Their callers of vasprintf leave no
-// frames behind it; Trireme has none.
+// Memory that hwloc, Open MPI and PMIx keep until the process ends. Their callers of vasprintf
+// leave no frames behind it; Trireme has none.
 const char* __lsan_default_suppressions() {
   return "leak:libhwloc\n"
          "leak:hwloc_\n"

@@ -38,7 +38,7 @@ std::unique_ptr<track::NodeEndpoint> endpoint_of_node(const config::Config& conf
   });
 }
 
-/// What Prometheus cannot find is no reason to end a run.
+/// A run that Prometheus cannot find goes on.
 template <typename Attempt>
 void attempt(const Attempt& body) {
   try {

@@ -22,7 +22,7 @@ struct NodeAnswers {
 /// The first rank writes RUN/track/prometheus.targets.json and the token.
 NodeAnswers answer_prometheus(const config::Config& config, const runtime::Cluster& cluster);
 
-/// What a rank shows of a step to its node's endpoint.
+/// Numbers of a step that a rank shows to its node's endpoint.
 comm::PublishedNumbers published(const train::StepRecord& record);
 
 }  // namespace trireme::apps

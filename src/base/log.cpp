@@ -30,7 +30,7 @@ struct State {
   /// The file did not take all of the last line.
   bool torn = false;
   Terminal terminal;
-  /// What stands in the terminal's last line, with the cursor at its begin.
+  /// Text of the terminal's last line, with the cursor at its begin.
   std::string status;
   bool status_stands = false;
   std::mutex mutex;

@@ -19,7 +19,7 @@ constexpr std::array<int, 95> letter_widths = {
     733,  850, 770, 720, 682, 812,  774, 1103, 771, 724, 725, 457, 365, 457,  838, 500,
     500,  675, 716, 593, 716, 678,  435, 716,  712, 343, 343, 665, 343, 1042, 712, 687,
     716,  716, 493, 595, 478, 712,  652, 924,  645, 652, 582, 712, 365, 712,  838};
-/// Of any other letter: none that fonts have is wider, but for ligatures.
+/// Width of any other letter: none that fonts have is wider, but for ligatures.
 constexpr int other_width = 1250;
 /// Pixels between a text and the picture's edge.
 constexpr double margin = 12;

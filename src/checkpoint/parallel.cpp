@@ -28,7 +28,7 @@ std::uint64_t id_of_cores() {
   ::gethostname(host.data(), host.size() - 1);
   cpu_set_t cores;
   CPU_ZERO(&cores);
-  // Of more cores than a set has, all ranks of a node are taken to share them.
+  // All ranks of a node are taken to share its cores where these are more than a set has.
   ::sched_getaffinity(0, sizeof cores, &cores);
   std::string text(host.data());
   text.append(reinterpret_cast<const char*>(&cores), sizeof cores);

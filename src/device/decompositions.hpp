@@ -11,8 +11,8 @@
 #include <limits>
 #include <span>
 
-/// What backends of decompositions share: limits of their libraries, which count in 32 bits, and
-/// how a failure is told.
+/// Parts that backends of decompositions share: limits of their libraries, which count in 32 bits,
+/// and how a failure is told.
 namespace trireme::device {
 
 inline int side_of(const Tensor& square) {

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-/// What backends share of operations on the rows of matrices.
+/// Parts that backends share of operations on the rows of matrices.
 namespace trireme::device {
 
 /// The words of a double, the low one first.

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-/// What backends share of products with sums in fp64.
+/// Parts that backends share of products with sums in fp64.
 namespace trireme::device {
 
 inline double wide_at(const float* high, const float* low, std::int64_t at) {

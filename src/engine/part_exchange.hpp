@@ -33,7 +33,7 @@ class PartExchange final : public optim::PartExchange {
 
  private:
   void start(const device::Tensor& from, const device::Tensor& to);
-  /// Of the exchange that started first.
+  /// End of the exchange that started first.
   void finish();
 
   comm::ProcessGroup& tensor_;

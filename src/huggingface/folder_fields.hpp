@@ -20,7 +20,7 @@ enum class FieldPlace {
   tokenizer    ///< tokenizer_config.json
 };
 
-/// What is done with a field.
+/// Treatment of a field.
 enum class Treatment {
   read,     ///< its value is used
   checked,  ///< compared with what other fields or files say
@@ -39,7 +39,7 @@ struct FolderField {
   /// read: the value where the field is absent, as JSON, or in words where it follows from others.
   /// refused, warned: a JSON list of values that are taken.
   std::string_view value;
-  /// What it changes; of an ignored one why it changes nothing.
+  /// Effect of the field; of an ignored one why there is none.
   std::string_view meaning;
 };
 

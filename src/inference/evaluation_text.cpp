@@ -13,7 +13,7 @@ double Evaluation::perplexity() const {
 std::optional<double> Evaluation::bits_per_byte() const {
   if (!bytes || *bytes == 0) return std::nullopt;
   auto bytes_per_token = static_cast<double>(*bytes) / static_cast<double>(tokens);
-  // Of a blend, weighted as the loss is.
+  // Bytes of a blend are weighted as the loss is.
   if (!sources.empty()) bytes_per_token = 0;
   for (const auto& source : sources) {
     bytes_per_token += source.share * static_cast<double>(source.bytes.value_or(0)) /

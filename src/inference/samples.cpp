@@ -113,7 +113,7 @@ DecoderOptions decoder_options(const engine::EngineOptions& engine, const Sample
   return options;
 }
 
-/// What ranks need of a task: everything but texts and the tokenizer.
+/// The task as ranks need it: everything but texts and the tokenizer.
 std::string packed(const SampleTask& task) {
   return base::json_text(
       Json{{"ids", task.ids}, {"vocabulary", task.vocabulary}, {"stop", task.stop_tokens}});
@@ -126,7 +126,7 @@ void unpack(const std::string& text, SampleTask& task) {
   task.stop_tokens = json.at("stop").get<std::vector<std::int32_t>>();
 }
 
-/// What the configuration alone tells.
+/// The task as the configuration alone tells it.
 SampleTask configured_task(const config::Config& config) {
   const auto& keys = config.options().train;
   SampleTask task;

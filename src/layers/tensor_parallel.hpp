@@ -12,7 +12,7 @@ namespace trireme::layers {
 // Collective over the tensor-parallel group, joined: the device's next kernel finds the result, and
 // the host has not waited for it.
 
-/// What each rank has, in the order of the ranks.
+/// Gather of what each rank has, in the order of the ranks.
 void gather(const StageContext& context, const device::Tensor& own, const device::Tensor& all);
 
 /// All rows of a tensor of which this rank has the local ones. Allocates in the workspace when

@@ -15,7 +15,7 @@ RunAssignment run_assignment(const ModelConfig& config, const AssignmentQuestion
   auto stage = config;
   stage.num_hidden_layers = (config.num_hidden_layers + stages - 1) / stages;
   auto tensors = owned_tensors(stage, mesh.degree(Axis::tensor), question.cost, question.matrices);
-  // What AdamW updates lies in buckets of its own in either.
+  // Parameters that AdamW updates lie in buckets of their own in either.
   std::erase_if(tensors, [](const ownership::OwnedTensor& tensor) { return !tensor.is_matrix(); });
   ownership::PlanOptions options;
   options.data = mesh.degree(Axis::data);

@@ -28,7 +28,7 @@ struct GramMemory {
              const std::vector<StepRun>& runs);
 };
 
-/// What a run multiplies X by: X <- (a I + q) X.
+/// Factor that a run multiplies X by: X <- (a I + q) X.
 struct GramFactor {
   device::Tensor q;  // [count, n, n], in memory's
   float a = 0;

@@ -86,7 +86,7 @@ MicroGroup Optimizer::micro_group(std::size_t group, const GroupMemory& memory) 
   return micro;
 }
 
-/// What this rank holds of a matrix: first what the rule takes, then its direction.
+/// The part of a matrix that this rank holds: first what the rule takes, then its direction.
 Tensor Optimizer::own_part(std::size_t group, std::size_t member, const GroupMemory& memory) const {
   const auto& [segment, begin] = groups_[group].members[member];
   const auto& all = exchange_ != nullptr ? memory.exchanged[group % under_way].parts : memory.whole;
@@ -160,7 +160,7 @@ void Optimizer::apply(device::Kernels& kernels, std::size_t group, const GroupMe
   }
 }
 
-/// What this rank holds of a shared matrix: first what the rule takes, then its direction.
+/// The part of a shared matrix that this rank holds: first what the rule takes, then its direction.
 struct Optimizer::SharedPart {
   const Segment* segment = nullptr;
   Tensor held;  // f32 [rows, columns]

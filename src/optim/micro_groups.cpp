@@ -13,7 +13,7 @@ std::int64_t elements_of(const Segment& segment) {
   return segment.shape.rows * segment.shape.columns;
 }
 
-/// Of a matrix without other holders: all of it.
+/// Elements that a holder has of a matrix: all, where there is no other.
 std::int64_t held_elements(const Segment& segment, std::size_t holder) {
   return segment.parts.empty() ? segment.flat.size() : layout::element_count(segment.parts[holder]);
 }

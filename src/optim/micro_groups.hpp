@@ -35,9 +35,9 @@ struct MatrixGroup {
 };
 
 struct GroupLimits {
-  /// Of an owner's matrices in a group, unless it is one matrix.
+  /// Most elements of an owner's matrices in a group, unless it is one matrix.
   std::int64_t group_elements = 0;
-  /// Of a run's.
+  /// Most elements of a run's matrices.
   std::int64_t run_elements = 0;
 };
 

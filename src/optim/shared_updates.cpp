@@ -15,7 +15,7 @@ using device::Tensor;
 
 namespace {
 
-/// What a sharer computes.
+/// Box that a sharer computes.
 layout::Box box_of(const ownership::MatrixShape& shape, const layout::FlatRange& slice) {
   if (shape.rows > shape.columns) return {{slice.begin, 0}, {slice.size(), shape.columns}};
   return {{0, slice.begin}, {shape.rows, slice.size()}};
@@ -38,7 +38,7 @@ Tensor SharedUpdates::Part::in_held(const layout::Box& box) const {
       .slice(1, box.offset[1] - origin[1], box.length[1]);
 }
 
-/// Of a matrix with more rows than columns: in `next`, as rows.
+/// A box of the own slice: of a matrix with more rows than columns in `next`, as rows.
 Tensor SharedUpdates::Part::in_slice(const layout::Box& box) const {
   const auto& slice = own_sharer().slice;
   if (is_tall()) {
@@ -82,7 +82,7 @@ SharedUpdates::Part SharedUpdates::part_of(const ownership::MatrixShape& shape,
   const auto block_of = [&](const SharedMatrix::Sharer& holder,
                             const SharedMatrix::Sharer& computing) {
     Block block{layout::intersect(holder.held, box_of(shape, computing.slice)), {}};
-    // What a rank holds of its own slice is copied to its place.
+    // Elements that a rank holds of its own slice are copied to their place.
     if (block.box && &holder != &computing) {
       block.values = workspace_.allocate(products_, {block.box->length[0], block.box->length[1]});
     }
@@ -258,7 +258,7 @@ void SharedUpdates::apply_factor(Part& part, std::size_t run) {
   std::swap(part.x, part.next);
 }
 
-/// What start_columns() did, backwards.
+/// The exchange of start_columns() backwards.
 void SharedUpdates::start_held(Part& part) {
   if (part.is_tall() && part.has_columns()) {
     const auto rows = part.next.reshape({1, part.x.dim(2), part.x.dim(1)});

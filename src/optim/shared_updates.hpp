@@ -42,7 +42,7 @@ class SharedUpdates {
   /// One matrix on this rank.
   struct Part {
     const SharedMatrix* sharing = nullptr;
-    /// Of the own sharer.
+    /// Index of the own sharer.
     std::size_t own = 0;
     ownership::MatrixShape shape{};
     device::Tensor held;

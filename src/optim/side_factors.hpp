@@ -5,9 +5,9 @@
 
 #include <cstdint>
 
-/// What rules share that keep a factor for each side of a matrix. Matrices are f32 [rows, columns],
-/// contiguous; a factor of a side of `m` is [m, b]: its blocks [b, b] on the diagonal, one under
-/// another, b a divisor of m.
+/// Parts that rules share which keep a factor for each side of a matrix. Matrices are f32 [rows,
+/// columns], contiguous; a factor of a side of `m` is [m, b]: its blocks [b, b] on the diagonal,
+/// one under another, b a divisor of m.
 namespace trireme::optim {
 
 /// y = transpose(x).

@@ -74,7 +74,7 @@ class Soap final : public MatrixRule {
       const double refresh = 20.0 / 3.0 * m / static_cast<double>(rule_.factors.root_every);
       return m * m * (8.0 * static_cast<double>(other) + refresh);
     };
-    // What is left where no side has a basis is Adam's.
+    // The FLOPs that are left where no side has a basis are Adam's.
     const double elements = static_cast<double>(shape.rows) * static_cast<double>(shape.columns);
     return of_side(shape.rows, shape.columns) + of_side(shape.columns, shape.rows) + 10 * elements;
   }

@@ -5,7 +5,7 @@
 
 namespace trireme::optim {
 
-/// What all segments of an update share.
+/// Facts that all segments of an update share.
 struct Optimizer::Step {
   device::Tensor gradients;
   float learning_rate = 0;

@@ -44,7 +44,7 @@ void form_micro_groups(std::span<const OwnedTensor> tensors, const PlanOptions& 
   std::stable_sort(order.begin(), order.end(), [&](const MatrixOwner* a, const MatrixOwner* b) {
     return tensors[a->tensor].flops > tensors[b->tensor].flops;
   });
-  // Of the group that each data-parallel rank is filling: its number, and bytes by owner.
+  // The group that each data-parallel rank is filling: its number, and bytes by owner.
   std::vector<int> number(static_cast<std::size_t>(plan.data), 0);
   std::vector<std::int64_t> bytes(plan.load.size(), 0);
   for (auto* owner : order) {

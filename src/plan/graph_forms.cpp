@@ -90,7 +90,7 @@ bool crosses(const GraphChunk& from, const GraphChunk& to) {
   return from.stage != to.stage;
 }
 
-/// What goes along the edge between two chunks.
+/// Tensors that go along the edge between two chunks.
 std::string edge_text(const ModelGraph& graph) {
   return format("{} {}", shape_text(graph.message), base::bytes_text(graph.message_bytes));
 }

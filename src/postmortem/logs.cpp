@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t longest_tail = std::size_t{4} << 20;
-/// Of all logs together, and the least of each: of 10,000 ranks some 50 KiB each.
+/// Bytes of all logs together, and the least of each: of 10,000 ranks some 50 KiB each.
 constexpr std::size_t all_tails = std::size_t{512} << 20;
 constexpr std::size_t shortest_tail = std::size_t{16} << 10;
 constexpr std::size_t most_files = 100'000;

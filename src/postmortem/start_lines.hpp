@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-/// What the lines say with which each rank's log begins at a start: "rank 4 is task 5 of srun in
-/// job 12.0; ...".
+/// The lines with which each rank's log begins at a start: "rank 4 is task 5 of srun in job 12.0;
+/// ...".
 namespace trireme::postmortem {
 
 /// The job of the start in these lines, "12.0"; empty when they name none.

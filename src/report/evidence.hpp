@@ -12,8 +12,8 @@
 /// Bytes, rates and layers behind the findings.
 namespace trireme::report {
 
-/// What the newest start has noted of every step (docs/run-directory.md); absent or empty where it
-/// has not.
+/// Notes of the newest start on every step (docs/run-directory.md); absent or empty where it has
+/// not.
 struct StepFacts {
   double tokens = telemetry::absent;
   double tensor_bytes = telemetry::absent;
@@ -26,7 +26,7 @@ StepFacts step_facts(const RunView& run);
 
 /// True where all ranks of each group of this axis are on one node; false where it is not known.
 bool is_within_nodes(const RunView& run, layout::Axis axis);
-/// What computes: "processors", "GPUs", or both where it is not known.
+/// The engines that compute: "processors", "GPUs", or both where it is not known.
 std::string_view engines_of(const RunView& run);
 
 /// "0.90 GB/s", "12.3 MB/s": powers of ten, as bench comm has them.
@@ -34,7 +34,7 @@ std::string rate_text(double bytes, double milliseconds);
 /// ": 1.20 GiB a step at 0.90 GB/s"; empty where bytes or time are not known or nothing.
 std::string traffic_text(double bytes, double milliseconds);
 
-/// What kept ranks from their cores in the middle one of the measurements in which something did,
+/// The hindrance that kept ranks from their cores in the middle one of the measurements with one,
 /// and what to do; empty where these are less than `least_share` of the time.
 std::string hindered_text(std::span<const telemetry::ProcessorsLine> lines, double least_share);
 

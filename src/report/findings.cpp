@@ -43,10 +43,10 @@ constexpr double uneven = 3.0;
 constexpr std::size_t least_steps = 100;
 constexpr std::size_t least_timed_steps = 20;
 
-/// What the rules look at.
+/// The facts that rules look at.
 struct Facts {
   const RunView& run;
-  /// What the newest start has recorded: earlier ones had another layout, or another machine.
+  /// The record of the newest start: earlier ones had another layout, or another machine.
   telemetry::RunRecord start;
   Figures figures;
   StepFacts step = {};
@@ -70,7 +70,7 @@ std::string reduction_text(const Facts& facts) {
   if (busy > 0) return traffic_text(bytes, busy);
   const double exposed = of(facts.times, Part::gradients);
   if (!(bytes > 0) || !(exposed > 0)) return {};
-  // What computation hid is not known: the link was no faster than this.
+  // The time that computation hid is not known: the link was no faster than this.
   return format(": {} a step at {} or less", base::bytes_text(static_cast<std::uint64_t>(bytes)),
                 rate_text(bytes, exposed));
 }
@@ -185,7 +185,7 @@ std::string saves_text(const std::vector<telemetry::SaveLine>& saves) {
 }
 
 Verdict saves(const Facts& facts) {
-  // Of a run's only save, at its end, there is no less often.
+  // A run's only save, at its end, cannot come less often.
   if (facts.share(Part::save) < much_saving || facts.start.saves.size() < 2) return {};
   return format(
       "{} is training that stands still for checkpoints{}: save less often "

@@ -7,7 +7,7 @@
 
 namespace trireme::report {
 
-/// Of the finite ones; telemetry::absent if there are none.
+/// Median of the finite ones; telemetry::absent if there are none.
 double median(std::vector<double> numbers);
 
 /// Indices of the steps of one start without its first ones, which are slower: of the newest start

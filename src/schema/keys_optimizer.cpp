@@ -153,7 +153,7 @@ Key group_bytes() {
               "exchanges are under way."};
 }
 
-/// Of the matrices of muon, shampoo and soap.
+/// Key of the assignment of matrices of muon, shampoo and soap.
 Key assignment() {
   return {
       .section = "optimizer",

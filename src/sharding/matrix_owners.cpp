@@ -29,7 +29,7 @@ optim::SharedMatrix sharing_of(const ownership::MatrixOwner& owner,
   return sharing;
 }
 
-/// What a matrix costs its owner, or those who share it.
+/// Cost of a matrix for its owner, or for those who share it.
 class MatricesOfRule {
  public:
   explicit MatricesOfRule(const Options& options)

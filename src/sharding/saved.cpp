@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a checkpoint takes of a rank.
+// The parts of a rank that a checkpoint takes.
 #include "trireme/base/contract.hpp"
 #include "trireme/optim/matrix_rule.hpp"
 #include "trireme/sharding/sharding.hpp"

@@ -8,11 +8,11 @@
 
 namespace trireme::sharding {
 
-/// What the segments of a bucket are.
+/// Content of the segments of a bucket.
 optim::Content content_of(const model::StageParameters& stage, std::size_t bucket);
 
-/// What a rank updates if it has the shards of one or of all data-parallel ranks; matrices have no
-/// owners among tensor-parallel ranks yet.
+/// Segments that a rank updates if it has the shards of one or of all data-parallel ranks; matrices
+/// have no owners among tensor-parallel ranks yet.
 Updates collect(const Options& options, const model::StageParameters& stage,
                 const std::optional<int>& shard);
 

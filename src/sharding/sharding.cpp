@@ -28,7 +28,7 @@ ownership::Assignment order_of_matrices(const Options& options) {
   return shares_inside ? ownership::Assignment::contiguous : options.assignment;
 }
 
-/// What the memory of an update depends on.
+/// The facts that the memory of an update depends on.
 std::string memory_key(const Updates& updates) {
   std::string key;
   for (const auto& bucket : updates.buckets) key += base::format("{} ", bucket.flat.size());

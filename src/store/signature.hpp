@@ -16,7 +16,7 @@ struct Credentials {
   std::string session_token;
 };
 
-/// What of a request is signed.
+/// The parts of a request that are signed.
 struct SignedRequest {
   std::string method;
   std::string path;                            ///< encoded, begins with '/'

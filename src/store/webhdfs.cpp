@@ -43,7 +43,7 @@ T value_or(const base::Json& object, const char* name, T otherwise) {
   }
 }
 
-/// Of milliseconds since 1970.
+/// Moment so many milliseconds after 1970.
 std::chrono::system_clock::time_point moment_of(std::int64_t milliseconds) {
   return std::chrono::system_clock::time_point(std::chrono::milliseconds(milliseconds));
 }
@@ -139,7 +139,7 @@ class WebHdfsUpload : public Upload {
   std::mutex mutex_;
   std::condition_variable turn_;
   std::size_t next_ = 0;
-  /// Of the parts before next_; of whose turn it is alone.
+  /// Bytes of the parts before next_; only whose turn it is looks at them.
   std::uint64_t bytes_ = 0;
   bool abandoned_ = false;
   bool finished_ = false;
@@ -248,7 +248,7 @@ void WebHdfsStore::list_into(Listing& listing, const std::string& folder, const 
   if (!found) return;
   for (const auto& entry : *found) {
     const auto name = value_or<std::string>(entry, "pathSuffix", "");
-    // Of what is not whole yet the time counts.
+    // The time of a file that is not whole yet counts.
     if (const auto changed = value_or<std::int64_t>(entry, "modificationTime", 0); changed > 0) {
       listing.newest = std::max(listing.newest, std::optional(moment_of(changed)));
     }
@@ -311,7 +311,7 @@ bool WebHdfsStore::give_name(const std::string& temporary, std::string_view name
   }
   if (!answer.response.ok()) refuse("name", temporary, answer);
   if (existing == Existing::replace) return true;
-  // Of a rename onto a name that is taken HDFS says no more than this.
+  // HDFS says no more than this of a rename onto a name that is taken.
   const auto renamed = member(answer.response, "boolean");
   if (renamed.is_boolean() && renamed.get<bool>()) return true;
   demand({"DELETE", "DELETE", temporary}, "remove");

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 /// More cores than a node has.
 constexpr int most_cores = 1 << 12;
-/// Of a thousand; fits ten bits.
+/// Parts of the whole, a thousand: fits ten bits.
 constexpr double parts_of_share = 1000;
 constexpr std::size_t largest_file = std::size_t{4} << 20;
 

@@ -189,7 +189,7 @@ void RunRecord::take_step(const Json& line, std::int64_t passed_ms) {
 void RunRecord::take_event(const Json& line) {
   last_event = text(line, "event");
   const auto at_step = whole_number(line, "step");
-  // Of a process that has lost the run.
+  // True of an event of a process that has lost the run.
   const bool is_late = whole_number(line, "restart").value_or(restart) < restart;
   if (last_event == "start") {
     ++start_count;

@@ -39,7 +39,7 @@ struct Live::Shared {
 
   std::filesystem::path run;
   Options options;
-  /// Of what is sent while the run goes on: its end.
+  /// Deadline of what is sent while the run goes on: its end.
   Deadline run_ends;
   std::vector<Follower> followers;
   std::mutex mutex;

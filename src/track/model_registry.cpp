@@ -29,7 +29,7 @@ base::Status check_name(const std::string& name) {
       base::printable(name)));
 }
 
-/// Of a run whose record has begun.
+/// Facts of a run whose record has begun.
 base::Result<RunFacts> facts_of(const fs::path& run) {
   if (!postmortem::is_run(run)) {
     const auto refused = postmortem::examine(run, {});

@@ -72,7 +72,7 @@ std::optional<Number> number_in(std::string_view text) {
   return number;
 }
 
-/// Of a line `name{labels} value`.
+/// Time in a line `name{labels} value`.
 std::optional<telemetry::RankTime> time_in(std::string_view line) {
   line.remove_prefix(rank_computing_metric.size());
   const auto end = line.rfind("} ");

@@ -88,7 +88,7 @@ const char* activity_name(ActivityKind kind) {
   return activity_names[static_cast<std::size_t>(kind)].name;
 }
 
-/// Of two saves of a step, on the nodes and in the run directory, the later one counts.
+/// The later of two saves of a step counts, be it on the nodes or in the run directory.
 void add(Row& row, std::size_t metric, double value) {
   if (!std::isfinite(value)) return;
   std::erase_if(row.points, [metric](const Point& point) { return point.metric == metric; });
@@ -108,8 +108,8 @@ std::int64_t last_step(const Lines& lines, std::int64_t most) {
   return last;
 }
 
-/// What has ended at the time of its line, after so many milliseconds. Lines without a time or a
-/// duration have no activity.
+/// An activity that has ended at the time of its line, after so many milliseconds. Lines without a
+/// time or a duration have no activity.
 template <typename Line>
 void add_activity(Row& row, ActivityKind kind, const Line& line, double duration_ms) {
   constexpr double most_ms = 1e11;

@@ -45,7 +45,7 @@ struct Activity {
   bool operator==(const Activity&) const = default;
 };
 
-/// What happened at a step: its line, and the evaluation and the saves after it.
+/// The events of a step: its line, and the evaluation and the saves after it.
 struct Row {
   std::int64_t step = 0;
   std::int64_t time_ms = 0;  ///< since 1970
@@ -77,7 +77,7 @@ Cursor behind(Cursor cursor, const telemetry::RunRecord& record, const Row& row)
 base::Json to_json(std::span<const Row> rows);
 std::vector<Row> rows_from(const base::Json& json);
 
-/// What trackers say of a run beside its numbers.
+/// Facts that trackers have of a run beside its numbers.
 struct RunFacts {
   std::filesystem::path path;
   std::string name;

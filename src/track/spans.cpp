@@ -121,7 +121,7 @@ Attributes attributes_of(const TraceSpan& span, std::int64_t step) {
   return all;
 }
 
-/// What of the step's time went to what, where its place in the step is not known.
+/// Times of the step by use, where their places in the step are not known.
 void add_times(const Row& row, Span& span) {
   for (const auto& point : row.points) {
     const auto& metric = metrics()[point.metric];

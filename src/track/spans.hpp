@@ -28,12 +28,12 @@ struct Span {
   std::vector<std::pair<std::string, base::Json>> attributes;
 };
 
-/// What sends a span: the run, or a rank of it.
+/// Attributes of the sender of a span: the run, or a rank of it.
 using Attributes = std::vector<std::pair<std::string, base::Json>>;
 
-/// Of a row: the step with its parts, and evaluation, saves and loads.
+/// Spans of a row: the step with its parts, and evaluation, saves and loads.
 std::vector<Span> spans_of(const RunFacts& run, const Row& row);
-/// Of the process that has written these lines, by the start that it belongs to.
+/// Resource of the process that has written these lines, by the start that it belongs to.
 Attributes resource_of(const RunFacts& run, std::int64_t restart);
 
 /// Spans of a rank's trace, block by block: a rank records a million at most.

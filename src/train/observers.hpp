@@ -13,7 +13,7 @@
 
 namespace trireme::train {
 
-/// What looks at finished steps and changes no training: start-up phases, memory, the report and
+/// Watchers of finished steps, which change no training: start-up phases, memory, the report and
 /// the job's comment.
 class Observers {
  public:

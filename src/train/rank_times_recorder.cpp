@@ -22,7 +22,7 @@ constexpr std::int64_t first_steps = 2;
 }  // namespace
 
 struct RankTimesRecorder::Message {
-  /// Of a step, at most half an hour.
+  /// Time of a step, at most half an hour.
   std::uint32_t microseconds = 0;
   std::uint32_t node = 0;
   telemetry::ProcessorShares processors = {};
@@ -125,7 +125,7 @@ void RankTimesRecorder::report_cores(const std::vector<Message>& messages, Repor
     if (node >= nodes_.size()) continue;
     ranks[node].push_back({static_cast<int>(rank), cores_[rank], processors.own});
     if (!processors.cores.empty()) shares[node] = processors;
-    // What it has used would count as others'.
+    // Time that it has used would count as others'.
     if (processors.seconds == 0) is_whole[node] = false;
   }
   std::vector<telemetry::CoresUse> uses;

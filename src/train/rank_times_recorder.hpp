@@ -33,7 +33,7 @@ class RankTimesRecorder {
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// What a rank tells, as bytes.
+  /// Message of a rank, as bytes.
   struct Message;
 
   void gather_places();

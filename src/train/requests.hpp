@@ -63,7 +63,7 @@ struct BusyThreads {
   bool draining = false;  ///< from the nodes' own storage
 };
 
-/// What the first rank wants all ranks to do before the next step.
+/// Wishes of the first rank that all ranks follow before the next step.
 struct Wishes {
   /// A step has beaten the measured peak.
   bool measure_peak = false;
@@ -118,7 +118,7 @@ class Requests {
   Answer answer_;
   std::optional<SaveSchedule::Clock::time_point> looked_;
   bool stop_file_ = false;
-  /// What the file PROFILE has asked the first rank for, and all ranks have not heard of.
+  /// Steps that the file PROFILE has asked the first rank for, and all ranks have not heard of.
   std::int32_t asked_profile_steps_ = 0;
   std::int64_t profile_steps_ = 0;
 };

@@ -136,7 +136,8 @@ void Trainer::measure_peak_again() {
 bool Trainer::replica_check_is_due() const {
   const auto every = keys_.train.replica_check;
   if (every == 0 || cluster_.groups.on(layout::Axis::data).size() == 1) return false;
-  // What is saved has been compared, and so has what an evaluation may find worth saving.
+  // A state that is saved has been compared, and so has one that an evaluation may find worth
+  // saving.
   return progress_.step % every == 0 || progress_.step == keys_.train.steps || saver_->is_due() ||
          saver_->is_due_on_nodes() ||
          (keys_.checkpoint.keep_best > 0 && evaluation_->is_due(progress_.step));

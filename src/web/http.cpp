@@ -60,7 +60,7 @@ class BodyInMemory : public HttpBody {
   std::span<const std::byte> bytes_;
 };
 
-/// What the callbacks of one transfer share.
+/// State that the callbacks of one transfer share.
 struct Transfer {
   CURL* handle;
   const HttpBody& body;

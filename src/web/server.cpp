@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 
 /// Lines of a request, until the empty one.
 constexpr std::size_t most_head_bytes = 8192;
-/// What keeps the one thread from the next request.
+/// Time for which a slow client may keep the one thread from the next request.
 constexpr std::chrono::seconds write_limit{2};
 /// Connections that are open at once. One more takes the place of the oldest: a client sends its
 /// request at once, and is answered though others are silent.

@@ -10,7 +10,7 @@ struct TrainingSize {
   int steps = 0;
   int layers = 0;
   std::int64_t sequence_length = 0;
-  /// Of all data parallel ranks together.
+  /// Micro-batches of all data-parallel ranks together.
   int micro_batches = 0;
 };
 TrainingSize training_size();

@@ -85,9 +85,9 @@ double movement_distance(const TrainedRun& gpu, const TrainedRun& cpu, const Tra
   return std::isfinite(relative) ? relative : std::numeric_limits<double>::infinity();
 }
 
-/// Of losses, and of how far parameters have come: few steps move losses by little more than the
-/// backends are apart, so that a GPU that never updates would pass by them. In bf16 (FP8) 0.06
-/// (0.1) are seen after three steps: the smallest gradients differ in their signs.
+/// Tolerances of losses, and of how far parameters have come: few steps move losses by little more
+/// than the backends are apart, so that a GPU that never updates would pass by them. In bf16 (FP8)
+/// 0.06 (0.1) are seen after three steps: the smallest gradients differ in their signs.
 struct Tolerance {
   double losses;
   double movement;
@@ -264,7 +264,7 @@ TEST_CASE("eight ranks on one GPU train as one rank there does") {
     const auto away = distance(run.observed, serial.observed);
     print(options, "one rank", away);
     CHECK(away <= 1e-5);
-    // What a checkpoint of the GPU would hold.
+    // The state that a checkpoint of the GPU would hold.
     const auto apart = parameter_distance(run, serial);
     print(options, "  parameters", apart);
     CHECK(apart <= 1e-4);

@@ -77,7 +77,7 @@ pid_t start(const Case& test, bool sends, int read_end, int write_end) {
   }
 }
 
-/// What is wrong with how a process ended.
+/// Fault of how a process ended.
 std::string judge(const char* who, int status, bool is_killed) {
   if (is_killed) {
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) return {};

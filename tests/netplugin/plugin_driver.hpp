@@ -35,7 +35,7 @@ class NetPlugin {
   net::Result receive(void* connection, int count, void** data, std::size_t* sizes, int* tags,
                       void** request);
 
-  /// What is the same in all versions.
+  /// Memory, which is the same in all versions.
   const net::Memory& memory() const { return common_.memory; }
   const net::Completion& completion() const { return common_.completion; }
   /// Everything that the plugin has logged.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What own kernels move between memory and registers, counted by the executor.
+// Bytes that own kernels move between memory and registers, counted by the executor.
 #include "support/simt/kernels.hpp"
 #include "unit/device/test_tensor.hpp"
 

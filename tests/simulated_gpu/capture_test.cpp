@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is captured, and what may not be done meanwhile.
+// Captures, and what may not be done meanwhile.
 #include "host_runtime.hpp"
 
 #include <catch2/catch.hpp>

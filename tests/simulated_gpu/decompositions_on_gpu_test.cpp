@@ -88,7 +88,7 @@ TEST_CASE("what does not converge in fp32 is computed in fp64, and an error wher
   found.find(gpu.kernels());
   CHECK(solver().in_double == before.in_double + 1);
   CHECK(relative_error(found.values.values(), wanted.values.values()) < 1e-6);
-  // Of either sign.
+  // Eigenvectors have either sign.
   auto vectors = found.vectors.values();
   const auto expected = wanted.vectors.values();
   for (std::size_t row = 0; row < 25; ++row) {

@@ -110,7 +110,7 @@ std::string plain_gemm(const Layer& layer) {
       .descriptor.text();
 }
 
-/// What the stand-in offers for it to who promises much workspace.
+/// Candidates that the stand-in offers for it to who promises much workspace.
 std::vector<cublasLtMatmulHeuristicResult_t> candidates_of_plain_gemm() {
   const auto* const library = base::value_or_throw(cuda::load_cublaslt());
   CublasltGemm gemm(*library, {out, rows, in, CUBLAS_OP_T, CUBLAS_OP_N, CUDA_R_16BF, CUDA_R_16BF});

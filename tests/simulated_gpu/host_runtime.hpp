@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-/// What tests of the runtime begin with.
+/// The begin of tests of the runtime.
 namespace trireme::testing {
 
 using device::cuda::allocate_device;
@@ -24,7 +24,7 @@ void for_each_seed(const Body& body) {
   }
 }
 
-/// Of the GPU's memory, as it says itself.
+/// Bytes taken of the GPU's memory, as it says itself.
 inline std::size_t taken_bytes() {
   std::size_t free = 0;
   std::size_t total = 0;

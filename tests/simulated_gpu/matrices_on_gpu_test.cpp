@@ -21,7 +21,7 @@ class Matrices {
     x.randomise(1, 0.3F);
   }
   void run(Kernels& kernels) { run(kernels, x.view().dim(0)); }
-  /// Of the first matrices alone.
+  /// Run of the first matrices alone.
   void run(Kernels& kernels, std::int64_t count) {
     const auto some = [count](const TestTensor& all) { return all.view().slice(0, 0, count); };
     kernels.issue(SymmetricProduct{some(x), {}, some(square)});

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t bytes = 256;
 
-/// Of a child with a GPU of its own.
+/// End of a child with a GPU of its own.
 End end_on_gpu(const std::function<void()>& deed) {
   return end_of([&] {
     simulated_gpu::Runtime::restart({1, 1});
@@ -40,7 +40,7 @@ cudaError_t launch_count_up(const Lane& lane, void* memory, int count) {
   return code;
 }
 
-/// What the second of two streams reads of what the first writes.
+/// Number that the second of two streams reads where the first writes.
 int seen_by_second(bool wait) {
   const Lane first;
   const Lane second;

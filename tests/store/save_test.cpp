@@ -147,7 +147,7 @@ TEST_CASE("a step whose second save is killed before its manifest is what it was
   CHECK(WEXITSTATUS(std::system(command.c_str())) == 9);
   CHECK(checkpoint::objects::folders_in(checkpoints / "step-000000005").size() == 2);
   CHECK(value_of_step_5(checkpoints) == 1.0F);
-  // What the killed one has left is young.
+  // Files that the killed one has left are young.
   CHECK(checkpoint::collect_garbage(checkpoints, std::chrono::seconds{0}).empty());
   save_step_5(checkpoints, 1, 3.0F);
   CHECK(value_of_step_5(checkpoints) == 3.0F);

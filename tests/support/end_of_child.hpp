@@ -12,7 +12,7 @@ struct End {
   std::string words;
 };
 
-/// Of a child that does this, with nobody to catch its faults.
+/// End of a child that does this, with nobody to catch its faults.
 End end_of(const std::function<void()>& deed);
 
 }  // namespace trireme::testing

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 
-/// What lies where a process died: tests name memory that nobody may touch. All of it is safe in a
-/// signal handler.
+/// Names for the memory where a process died: tests name what nobody may touch. All of it is safe
+/// in a signal handler.
 namespace trireme::testing::faults {
 
 void say(const char* text);

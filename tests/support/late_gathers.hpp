@@ -14,14 +14,14 @@
 
 namespace trireme::testing {
 
-/// What a group's gathers have seen.
+/// Log of a group's gathers.
 struct GatherLog {
   struct Event {
     enum class Kind { start, wait };
     Kind kind;
     const void* whole;
     std::size_t bytes;
-    /// What `now` said.
+    /// Time that `now` said.
     std::int64_t time;
   };
   std::vector<Event> events;

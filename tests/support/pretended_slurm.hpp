@@ -24,7 +24,7 @@ class PretendedSlurm {
   PretendedSlurm& operator=(const PretendedSlurm&) = delete;
   ~PretendedSlurm() { ::setenv("PATH", path_.c_str(), 1); }
 
-  /// What squeue answers.
+  /// Answer of squeue.
   void says(const std::string& answer) const { folder_.write("answer", answer + "\n"); }
   std::size_t times_asked() const { return lines_of("asked").size(); }
   /// The words of each call of scontrol: "update JobId=12 Comment=trireme: step 1/6, loss 4.1".

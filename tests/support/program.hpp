@@ -24,7 +24,7 @@ struct ProgramStart {
   /// Where standard output goes instead of into ProgramEnd::out: a path, "closed" (no descriptor
   /// at all) or "unread" (a pipe whose reader is gone).
   std::string out_to = {};
-  /// What standard error is: a pipe, or a terminal of its own.
+  /// Standard error: a pipe, or a terminal of its own.
   enum class Err { pipe, terminal };
   Err err_to = Err::pipe;
   std::filesystem::path folder = {};

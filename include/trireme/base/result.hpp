@@ -21,7 +21,7 @@ inline Failure usage_failure(std::string text) {
   return {ExitCode::usage, std::move(text)};
 }
 
-/// Of a file of the user's: a checkpoint, data, a tokenizer.
+/// A failure of a file of the user's: a checkpoint, data, a tokenizer.
 inline Failure checkpoint_failure(std::string text) {
   return {ExitCode::checkpoint, std::move(text)};
 }

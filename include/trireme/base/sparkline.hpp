@@ -7,7 +7,7 @@
 
 namespace trireme::base {
 
-/// What characters a terminal shows.
+/// Characters that a terminal shows.
 enum class Glyphs { ascii, unicode };
 
 /// Curve of numbers in one line of text, of at most so many columns: each column is the mean of its

@@ -15,7 +15,7 @@ struct TensorDifference {
   enum class Kind { only_first, only_second, shape, dtype, values };
   std::string name;
   Kind kind = Kind::values;
-  /// Of `values`: elements in all, and those with other bits.
+  /// Elements of `values` in all, and those with other bits.
   std::int64_t elements = 0;
   std::int64_t differing = 0;
   /// Largest magnitude of a difference; NaN where one value is no number.

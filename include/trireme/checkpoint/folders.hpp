@@ -56,7 +56,7 @@ struct VerifyReport {
   std::filesystem::path folder;
   std::vector<Damage> damages;
   std::uint64_t checked_bytes = 0;
-  /// What a key does not vouch for in a good step; empty: nothing.
+  /// The parts of a good step that a key does not vouch for; empty: none.
   std::string not_covered = {};
   bool good() const { return damages.empty(); }
 };

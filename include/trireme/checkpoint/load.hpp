@@ -68,7 +68,7 @@ struct LoadReport {
   base::Json state;
   std::uint64_t read_bytes = 0;  ///< by this rank, blocks in full
   std::uint64_t box_bytes = 0;   ///< of this rank's items, as they are stored
-  /// Of all ranks together: what was read, and the largest read_bytes / box_bytes.
+  /// Bytes that all ranks together have read, and the largest read_bytes / box_bytes.
   std::uint64_t all_read_bytes = 0;
   double largest_read_ratio = 0;
   double seconds = 0;

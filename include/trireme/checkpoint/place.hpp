@@ -22,7 +22,7 @@ std::filesystem::path checkpoints_of_run(const std::filesystem::path& run);
 std::filesystem::path choose_checkpoints(const std::filesystem::path& run,
                                          const std::string& directory);
 
-/// What choose_checkpoints() would refuse, as far as it can be told without writing. Asks an object
+/// The refusal of choose_checkpoints(), as far as it can be told without writing. Asks an object
 /// store only where the run has its steps in one.
 base::Status check_checkpoints(const std::filesystem::path& run, const std::string& directory);
 
@@ -37,7 +37,7 @@ void check_may_remove(const std::filesystem::path& directory, const std::filesys
 /// Run that has chosen the directory; nothing if none has.
 std::optional<std::filesystem::path> run_of_checkpoints(const std::filesystem::path& directory);
 
-/// What tells a run from one that was in the same folder before it; made with the first call.
+/// Id that tells a run from one that was in the same folder before it; made with the first call.
 std::string run_id(const std::filesystem::path& run);
 
 /// True for a step: it has a manifest.

@@ -55,7 +55,7 @@ struct SaveRequest {
   std::filesystem::path from = {};
 };
 
-/// What a file has beside the checksums of its blocks.
+/// Digests that a file has beside the checksums of its blocks.
 enum class BlockDigests { none, sha256 };
 
 struct SaveOptions {
@@ -69,7 +69,7 @@ struct SaveOptions {
   /// Longest time in which no call of a rank's file system returns. Requests to an object store
   /// have their own limits.
   std::chrono::milliseconds longest_standstill = std::chrono::minutes(30);
-  /// Of this rank's file. Set by a save on all ranks where the first has a key.
+  /// Digests of this rank's file. Set by a save on all ranks where the first has a key.
   BlockDigests digests = BlockDigests::none;
 };
 

@@ -31,8 +31,8 @@ std::string signature_member(std::string_view content, std::string_view key);
 /// key's.
 base::Status check_signature(std::string_view text, std::string_view source, std::string_view key);
 
-/// What the signature of a step does not vouch for whose blocks have no SHA-256, as earlier
-/// versions signed.
+/// The parts that the signature of a step does not vouch for whose blocks have no SHA-256, as
+/// earlier versions signed.
 std::string not_covered_text(const std::filesystem::path& step_folder);
 
 }  // namespace trireme::checkpoint

@@ -16,7 +16,7 @@ struct LocalWork {
   std::function<bool(std::chrono::milliseconds)> ended;
   /// Number that changes whenever the work has moved.
   std::function<std::uint64_t()> progress;
-  /// What goes on, after "rank 3 is still": "writing step 20".
+  /// The work that goes on, after "rank 3 is still": "writing step 20".
   std::string text;
   /// Longest time without progress.
   std::chrono::milliseconds limit;

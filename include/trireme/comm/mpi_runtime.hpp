@@ -144,8 +144,8 @@ class MpiRuntime {
 
   /// Shows numbers of this rank to its node, in shared memory: costs stores alone. From any thread.
   void publish(const PublishedNumbers& numbers);
-  /// What a rank of this node has published last; zeros before, and of others where the node has no
-  /// shared memory. From any thread.
+  /// The numbers that a rank of this node has published last; zeros before, and of others where the
+  /// node has no shared memory. From any thread.
   PublishedNumbers published(base::LocalRank rank) const;
 
   /// Progress engine of all operations of this process, for groups of this room.

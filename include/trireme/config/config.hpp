@@ -114,7 +114,7 @@ std::vector<Difference> diff(const Config& first, const Config& second);
 
 /// run.directory, or runs/<run.name> where that is `auto`.
 std::filesystem::path run_directory(const Config& config);
-/// What a run is called in its record: run.name where it is set, else its folder's name.
+/// Name of a run in its record: run.name where it is set, else its folder's name.
 std::string run_label(const Config& config);
 
 }  // namespace trireme::config

@@ -97,7 +97,7 @@ struct TrainOptions {
   std::int64_t log_every = 0;
   /// Seconds.
   double log_interval = 0;
-  /// Of a StepRange; empty: no steps.
+  /// Text of a StepRange; empty: no steps.
   std::string profile;
   std::int64_t eval_every = 0;
   std::int64_t eval_batches = 0;

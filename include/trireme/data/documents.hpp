@@ -8,7 +8,7 @@
 
 namespace trireme::data {
 
-/// What becomes of a line of a JSON lines file that is no document: not JSON, no object, or without
+/// Treatment of a line of a JSON lines file that is no document: not JSON, no object, or without
 /// the text.
 enum class BadLines { refuse, skip };
 
@@ -33,7 +33,7 @@ struct DocumentSources {
   BadLines bad_lines = BadLines::refuse;
 };
 
-/// What reading came across; none of it is silent.
+/// Oddities that reading came across; none of them is silent.
 struct ReadNotes {
   /// Documents with ill-formed UTF-8 or halves of surrogate pairs, which were read as U+FFFD.
   std::int64_t repaired_documents = 0;

@@ -23,12 +23,12 @@ struct Exposure {
   std::int32_t sequence_length = 0;
   std::int64_t samples = 0;
   std::int64_t tokens = 0;
-  /// Of all sources together.
+  /// Epochs over all sources together.
   double epochs = 0;
   std::vector<Source> sources;
 };
 
-/// Of the first `drawn` samples of the series.
+/// Exposure to the first `drawn` samples of the series.
 Exposure exposure_of(const TokenDataset& dataset, std::uint64_t drawn);
 
 /// "2 samples of 128 tokens, seen 160 times in 80 steps of 4"; several sources follow, each with

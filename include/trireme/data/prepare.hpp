@@ -20,7 +20,8 @@ struct PrepareOptions {
   double validation_fraction = 0.0;
   /// The token that ends every document; the tokenizer's own end of text when empty.
   std::string end_of_text = {};
-  /// What the tokenizer puts around a text (a begin-of-text token, say): as prompts have it.
+  /// Tokens that the tokenizer puts around a text (a begin-of-text token, say): as prompts have
+  /// them.
   Template around = Template::apply;
   /// Spellings of special tokens in a text, such as <|endoftext|>: the tokens, as Hugging Face
   /// reads them, or plain text.

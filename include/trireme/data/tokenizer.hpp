@@ -43,7 +43,7 @@ enum class SpecialSpellings { tokens, text };
 /// Treatment of special tokens in decoding.
 enum class SpecialTokens { keep, skip };
 
-/// What the files beside a tokenizer declare to end a text: read, or left alone where another token
+/// Ends of texts that the files beside a tokenizer declare: read, or left alone where another token
 /// is named or none is needed.
 enum class DeclaredEnds { read, ignore };
 

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-/// What NVIDIA's tools see of a run, and what they tell of its GPU.
+/// A run as NVIDIA's tools see it, and its GPU as they tell of it.
 namespace trireme::device {
 
 /// Records what this process's GPU does (kernels, copies, and the calls that have issued them), by

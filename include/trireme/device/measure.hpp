@@ -19,7 +19,7 @@ class SettledRate {
   struct Patience {
     /// Time in which the best grows by less than 1 %.
     Clock::duration stands;
-    /// Of all measurements.
+    /// Time of all measurements, at most.
     Clock::duration most;
     /// Measurements, however long one takes.
     int least = 3;

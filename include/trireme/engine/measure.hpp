@@ -9,7 +9,7 @@
 
 namespace trireme::engine {
 
-/// What else a rank runs in the arenas of its engine, made and run once over what the engine is
+/// The other work of a rank in the arenas of its engine, made and run once over what the engine is
 /// measured with.
 using Beside = std::function<void(Engine&, const comm::AxisGroups&, device::Kernels&, Memory&)>;
 

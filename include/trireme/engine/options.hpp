@@ -45,7 +45,7 @@ struct NumericsOptions {
   std::optional<device::AttentionChoice> gpu_attention;
 };
 
-/// What is kept in memory, and what is made again or recorded instead.
+/// Memory: what is kept in it, and what is made again or recorded instead.
 struct MemoryOptions {
   KeepLogits keep_logits = KeepLogits::no;
   layers::Recompute recompute = layers::Recompute::none;

@@ -9,12 +9,12 @@
 
 namespace trireme::huggingface {
 
-/// What a folder's generation_config.json asks for and `trireme generate` does not do, each with
+/// Settings of a folder's generation_config.json that `trireme generate` does not follow, each with
 /// file and key. Throws Error (checkpoint) for a file that is no JSON object.
 std::vector<std::string> generation_warnings(const std::filesystem::path& folder);
 
-/// What the tokenizer_config.json beside a tokenizer.json says otherwise than that, each with file
-/// and key. Throws Error (checkpoint) for a file that is no JSON object.
+/// Settings of the tokenizer_config.json beside a tokenizer.json that differ from it, each with
+/// file and key. Throws Error (checkpoint) for a file that is no JSON object.
 std::vector<std::string> tokenizer_warnings(const std::filesystem::path& folder,
                                             const data::Tokenizer& tokenizer);
 

@@ -35,7 +35,7 @@ struct HeldOutLoss {
   /// Samples that were evaluated, of so many.
   std::int64_t sequences = 0;
   std::int64_t all_sequences = 0;
-  /// Of a whole pass over a weighted blend: each source.
+  /// Losses of each source, of a whole pass over a weighted blend.
   std::vector<SourceLoss> sources = {};
 };
 
@@ -67,7 +67,7 @@ struct Evaluation {
   /// though their bits are counted.
   std::optional<std::int64_t> bytes;
   double seconds = 0;
-  /// Of a weighted blend: each source, of whose means the loss is the weighted one.
+  /// Losses of each source of a weighted blend: the loss is the weighted mean of theirs.
   std::vector<SourceLoss> sources = {};
   /// Sequences that the run's own evaluations take, where these are not all (train.eval_batches).
   std::optional<std::int64_t> sequences_of_run = {};

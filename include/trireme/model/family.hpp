@@ -51,8 +51,8 @@ struct StoredForm {
   bool transposed = false;
 };
 
-/// What distinguishes a family of decoder-only transformers from the others: one row each, in a
-/// file of its own.
+/// Traits that distinguish a family of decoder-only transformers from the others: one row each, in
+/// a file of its own.
 struct Family {
   Architecture architecture{};
   const char* name = "";

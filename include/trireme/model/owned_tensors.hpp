@@ -12,7 +12,7 @@
 
 namespace trireme::model {
 
-/// What a matrix rule takes of a model, and how.
+/// The matrices of a model that a matrix rule takes, and how.
 struct MatrixSelection {
   /// Names, with * for any characters, of matrices that stay with AdamW.
   std::vector<std::string> adamw;
@@ -32,7 +32,7 @@ bool is_rule_matrix(const Parameter& parameter, const MatrixSelection& selection
 std::int64_t blocks_of(const Parameter& parameter, const ModelConfig& config,
                        const MatrixSelection& selection);
 
-/// What a matrix rule says of a matrix: FLOPs of one update, and whether it can be shared.
+/// Cost of a matrix by its rule: FLOPs of one update, and whether it can be shared.
 struct MatrixCost {
   double flops = 0;
   ownership::SplitCost split;

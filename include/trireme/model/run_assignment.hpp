@@ -10,17 +10,17 @@
 
 namespace trireme::model {
 
-/// What decides how a run divides its matrices among data-parallel ranks.
+/// The facts that decide how a run divides its matrices among data-parallel ranks.
 struct AssignmentQuestion {
   layout::Mesh mesh;
   /// Smallest bucket of gradients.
   std::int64_t bucket_elements = 1;
-  /// What an update of a matrix costs its owner.
+  /// Cost of an update of a matrix for its owner.
   CostOfMatrix cost;
   MatrixSelection matrices;
   /// Whether several ranks can compute a matrix.
   bool can_share = false;
-  /// Of a step of the whole model.
+  /// Work of a step of the whole model.
   ownership::StepWork work;
   ownership::MachineSpeeds machine;
 };

@@ -63,9 +63,9 @@ struct StagePlace {
   SequenceParallel sequence_parallel = SequenceParallel::off;
 };
 
-/// What owns the matrices that a rule updates whole, and which these are.
+/// Owners of the matrices that a rule updates whole, and which these are.
 struct MatrixOwning {
-  /// What an update of a matrix costs its owner; without it no matrix is owned.
+  /// Cost of an update of a matrix for its owner; without it no matrix is owned.
   CostOfMatrix cost{};
   MatrixSelection selection{};
   ownership::Assignment assignment = ownership::Assignment::padded;

@@ -48,7 +48,7 @@ class MatrixRule {
   /// The same for a matrix that several ranks share; not possible() for a rule that needs one
   /// owner.
   virtual ownership::SplitCost split(const ownership::MatrixShape&) const { return {}; }
-  /// What gives directions, of a rule whose matrices can be shared; or null.
+  /// The iteration that gives directions, of a rule whose matrices can be shared; or null.
   virtual const NewtonSchulz* iteration() const { return nullptr; }
 
   /// Updates the states of a matrix, or of a part of one, by its gradient, and writes what

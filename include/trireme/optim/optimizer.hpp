@@ -38,8 +38,8 @@ struct MuonRule {
   MatrixScale scale = MatrixScale::match_rms_adamw;
 };
 
-/// What Shampoo and SOAP do with the two factors of a matrix (make_shampoo, make_soap). Decays are
-/// those of AdamW.
+/// The use that Shampoo and SOAP make of the two factors of a matrix (make_shampoo, make_soap).
+/// Decays are those of AdamW.
 struct FactorRule {
   /// Updates between two roots of the factors, or two renewals of their eigenvectors.
   std::int64_t root_every = 10;
@@ -69,7 +69,7 @@ struct Rule {
 };
 Rule rule_from(const config::Options& options);
 
-/// What a rule is to its surroundings, beside its arithmetic.
+/// Traits of a rule that its surroundings see, beside its arithmetic.
 struct RuleTraits {
   const char* name = "";
   /// Matrices of layers are updated whole, and everything else by AdamW.
@@ -88,7 +88,8 @@ inline const char* name(RuleKind rule) {
   return traits(rule).name;
 }
 
-/// What a segment is to a rule: elements, or a matrix of a layer, which some rules update whole.
+/// Kind of a segment, as a rule sees it: elements, or a matrix of a layer, which some rules update
+/// whole.
 enum class Content { elements, matrix };
 
 /// State that a rule keeps, f32 for each element of this content: "adamw.first_moment".
@@ -98,10 +99,10 @@ std::vector<std::string> state_names(const Rule& rule, Content content);
 struct SharedMatrix {
   struct Sharer {
     int rank = 0;
-    /// What it holds; together they are the matrix.
+    /// The box that it holds; together they are the matrix.
     layout::Box held{};
-    /// What it computes, along the longer side: of a matrix with more rows than columns its rows.
-    /// May be empty.
+    /// The range that it computes, along the longer side: of a matrix with more rows than columns
+    /// its rows. May be empty.
     layout::FlatRange slice{};
   };
   std::vector<Sharer> sharers;
@@ -121,18 +122,18 @@ struct Segment {
   /// they lie in it. The seed comes with the step.
   device::StochasticRounding place{};
   Content content = Content::elements;
-  /// Of a matrix.
+  /// Shape of a matrix.
   ownership::MatrixShape shape{};
   /// Equal blocks of rows that are matrices of their own to the rule: heads.
   std::int64_t blocks = 1;
   /// [rank of a part exchange]: the part of the matrix that it has. The segment is that of the own
   /// rank; without an exchange it is the matrix.
   std::vector<layout::Box> parts{};
-  /// Of a matrix with an exchange: the rank that has it whole between gather and scatter.
+  /// Rank that has a matrix with an exchange whole between gather and scatter.
   int owner = 0;
   /// Where its owner's state begins among that of all matrices of the owner.
   std::int64_t owner_state_begin = 0;
-  /// Of a matrix that is computed by several ranks: the segment is what this one holds.
+  /// Sharing of a matrix that several ranks compute: the segment is what this one holds.
   std::optional<SharedMatrix> sharing{};
 };
 
@@ -140,7 +141,7 @@ struct Segment {
 struct StateSizes {
   std::int64_t elements = 0;
   std::int64_t matrices = 0;
-  /// Of state at owners (MatrixRule::owner_states).
+  /// Elements of state at owners (MatrixRule::owner_states).
   std::int64_t owner = 0;
 };
 

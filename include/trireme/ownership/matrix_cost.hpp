@@ -56,9 +56,9 @@ NewtonSchulzForm cheapest_newton_schulz_form(const MatrixShape& shape,
 /// [n, n] matrix that one rank does. What enters that work is the sum of the ranks' terms; its
 /// result goes to all of them.
 struct SplitCost {
-  /// Of one column, by round. Empty for a rule that cannot be split.
+  /// FLOPs of one column, by round. Empty for a rule that cannot be split.
   std::vector<double> column;
-  /// Of the [n, n] work behind each round but the last.
+  /// FLOPs of the [n, n] work behind each round but the last.
   std::vector<double> square;
 
   bool possible() const { return !column.empty(); }

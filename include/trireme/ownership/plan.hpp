@@ -78,7 +78,8 @@ struct PlanOptions {
   /// Smallest number of columns of a matrix that a rank takes, where the matrix has enough.
   std::int64_t least_columns = 64;
   BucketOrder order = BucketOrder::by_owner;
-  /// Of BucketOrder::of_backward: 1 balances work over all buckets, 0 in each bucket alone.
+  /// Weight of the balance in BucketOrder::of_backward: 1 balances work over all buckets, 0 in each
+  /// bucket alone.
   double alpha = 1;
   /// Largest memory of one owner's matrices in a micro-group, at four bytes an element.
   std::int64_t group_bytes = std::int64_t{1} << 30;
@@ -101,7 +102,7 @@ struct MatrixOwner {
   std::vector<ColumnRange> ranges;
   /// [range]: of a shared matrix, without tensor parallelism, the rows that its rank holds.
   std::vector<layout::FlatRange> rows = {};
-  /// Of a shared matrix: the rank of each piece of [n, n] work (SplitCost::square).
+  /// Rank of each piece of [n, n] work of a shared matrix (SplitCost::square).
   std::vector<int> square_ranks;
   /// With tensor parallelism: position among its data-parallel rank's exchanges. Matrices of one
   /// micro-group go to their owners in one all-to-all and come back in another.

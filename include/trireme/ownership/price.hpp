@@ -11,7 +11,7 @@
 /// Time of a step's communication and update, predicted from counted FLOPs and bytes.
 namespace trireme::ownership {
 
-/// What collectives make of parts of different lengths.
+/// Collectives of parts of different lengths, as libraries have them.
 enum class RaggedCollectives {
   start_for_each,  ///< one start for each owner; bytes as fast as those of equal parts
   as_equal         ///< one start, as MPI's collectives with counts
@@ -29,7 +29,7 @@ struct MachineSpeeds {
   /// Products of large bf16 matrices: three quarters of the 769 to 798 TFLOP/s that an H200 does on
   /// random numbers (the data sheet says 989).
   double product_flops = 600e12;
-  /// Of a GPU in training, all included: 41 % of the data sheet.
+  /// Rate of a GPU in training, all included: 41 % of the data sheet.
   double training_flops = 405e12;
   /// Data sheet, H100 SXM.
   double memory_bytes = 3.35e12;
@@ -54,12 +54,13 @@ struct MachineSpeeds {
 /// round figures of servers for the others. Which plan is better hardly depends on them.
 MachineSpeeds speeds_of_cpus();
 
-/// What a step does beside its update.
+/// The work of a step beside its update.
 struct StepWork {
   double parameters = 0;
   double tokens = 0;
   int parameter_bytes = 2;
-  /// Of the last backward hides reductions, and of the first forward gathers.
+  /// Micro-batches of a step: the last one's backward hides reductions, the first one's forward
+  /// gathers.
   double micro_batches = 1;
 
   /// Forward and backward on so many GPUs: 6 FLOPs a parameter and token.
@@ -81,7 +82,7 @@ struct StepPrice {
   /// needs them, the first before it begins.
   double gather = 0;
 
-  /// What is usually called the optimizer's step.
+  /// Time of the update, usually called the optimizer's step.
   double update() const { return exchange + compute + launch; }
   double total() const { return reduce + update() + gather; }
 };

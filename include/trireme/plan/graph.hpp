@@ -22,11 +22,11 @@ struct GraphChunk {
   layout::LayerRange layers{};
   bool embeds = false;
   bool has_head = false;
-  /// Of the whole chunk; a tied table counts with the embedding alone.
+  /// Parameters of the whole chunk; a tied table counts with the embedding alone.
   std::int64_t parameters = 0;
   /// Held by a rank at tensor-parallel coordinate 0, a copy of a tied table too.
   std::int64_t rank_parameters = 0;
-  /// Of training, forward and backward of the whole chunk (model::flops_per_token).
+  /// FLOPs a token in training, forward and backward of the whole chunk (model::flops_per_token).
   double flops_per_token = 0;
 };
 
@@ -38,11 +38,11 @@ struct GraphParameter {
 };
 
 struct ModelGraph {
-  /// Of rank 0.
+  /// Options of rank 0.
   engine::EngineOptions options;
   /// In the model's order.
   std::vector<GraphChunk> chunks;
-  /// Of the first layer.
+  /// Parameters of the first layer.
   std::vector<GraphParameter> layer;
   /// Outside of layers. A tied table stands with the embedding alone.
   std::vector<GraphParameter> embedding;

@@ -5,7 +5,7 @@
 
 namespace trireme::report {
 
-/// What holds a run back: evidence from its record, and what to do.
+/// Something that holds a run back: evidence from its record, and what to do.
 struct Finding {
   std::string rule;  ///< "gradients", a row of docs/reports.md
   std::string text;

@@ -19,7 +19,7 @@ struct ListedRun {
 
 struct Listing {
   std::vector<ListedRun> runs;
-  /// What was left out, and why.
+  /// Entries that were left out, and why.
   std::vector<std::string> notes;
 };
 

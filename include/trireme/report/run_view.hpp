@@ -16,8 +16,8 @@
 #include <string_view>
 #include <vector>
 
-/// What the files of run directories say of runs, for people: a list of runs, a comparison, a page
-/// with pictures. All of it is parsed as untrusted input.
+/// Runs as the files of their directories tell of them, for people: a list of runs, a comparison, a
+/// page with pictures. All of it is parsed as untrusted input.
 namespace trireme::report {
 
 enum class State {

@@ -19,7 +19,7 @@ struct NodeRanks {
   double slowest_ms = 0;
 };
 
-/// What a part of a line means; a terminal has colours for it.
+/// Meaning of a part of a line; a terminal has colours for it.
 enum class Tone { plain, faint, strong, good, warning, bad };
 struct Span {
   std::string text;

@@ -22,7 +22,7 @@ struct Options {
   optim::Rule rule;
   /// Which matrices a rule updates whole, where it updates any.
   model::MatrixSelection matrices;
-  /// Of these matrices. Without effect where data-parallel ranks divide no updates.
+  /// Assignment of these matrices. Without effect where data-parallel ranks divide no updates.
   ownership::Assignment assignment = ownership::Assignment::padded;
   /// Why it is this one; empty where the configuration says which.
   std::string assignment_reason;

@@ -76,8 +76,8 @@ class Sharding {
   /// tensor-parallel ranks or stages are left out, and with them whole buckets.
   std::vector<std::vector<const model::ShardPiece*>> saved_pieces() const;
   SavedBuckets saved_buckets() const;
-  /// What stands before a parameter's name in a checkpoint for each kind of state of a bucket's
-  /// parameters: "" of masters, "adamw.first_moment/", ...
+  /// Prefix of a parameter's name in a checkpoint for each kind of state of a bucket's parameters:
+  /// "" of masters, "adamw.first_moment/", ...
   std::vector<std::string> state_prefixes(std::size_t bucket) const;
   /// Those of the rank and the data-parallel ranks beside it.
   OwnerStates owner_states() const;

@@ -32,7 +32,7 @@ class StoreError : public base::Error {
   bool may_pass_;
 };
 
-/// What is below a prefix that ends with '/'.
+/// Names below a prefix that ends with '/'.
 struct Listing {
   struct Object {
     std::string name;  ///< without the prefix

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-/// What became of the cores of ranks: their own use, other programs', the hypervisor's.
+/// Use of the cores of ranks: their own use, other programs', the hypervisor's.
 namespace trireme::telemetry {
 
 /// Use of cores by the ranks that may run on them, over an interval.
@@ -29,8 +29,8 @@ struct CoresUse {
   double throttled = 0;
 };
 
-/// What keeps ranks from their cores. Other programs and machines do so where little of the cores'
-/// time is left over.
+/// A cause that keeps ranks from their cores. Other programs and machines do so where little of the
+/// cores' time is left over.
 enum class Hindrance { none, other_programs, hypervisor, limit };
 Hindrance hindrance_of(const CoresUse& use);
 /// Share that the hindrance takes; 0 without one.
@@ -38,7 +38,7 @@ double hindered_share(const CoresUse& use);
 /// "62 % of the processor time of 4 cores of 4 ranks (first: rank 0) on n01 went to other programs,
 /// 30 % to the ranks"; empty without a hindrance.
 std::string hindrance_text(const CoresUse& use);
-/// What to do about it; empty without one.
+/// Remedy for a hindrance; empty without one.
 std::string hindrance_remedy(Hindrance hindrance);
 
 /// A rank, its cores and what it has used.

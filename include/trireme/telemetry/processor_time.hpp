@@ -34,8 +34,8 @@ std::vector<int> core_numbers(std::string_view list);
 /// has them in another order than the text, with some kernels.
 std::vector<std::filesystem::path> limit_files_in(std::string_view cgroups);
 
-/// What a limit took, from the text of a cpu.stat of either version of cgroups, summed over cores;
-/// nothing where there is no limit.
+/// Time that a limit took, from the text of a cpu.stat of either version of cgroups, summed over
+/// cores; nothing where there is no limit.
 std::optional<std::chrono::microseconds> throttled_in(std::string_view cpu_stat);
 
 /// Shares of an interval.
@@ -45,12 +45,12 @@ struct CoreShare {
   double interrupts = 0;
 };
 
-/// What a rank has measured over an interval.
+/// Measurements of a rank over an interval.
 struct ProcessorShares {
   double seconds = 0;
   /// Cores that this process has used, with all its threads: 1.5 is one and a half.
   double own = 0;
-  /// Of the node, on the rank that reads it.
+  /// Cores of the node, on the rank that reads them.
   std::map<int, CoreShare> cores = {};
   /// Cores that the limit which took most has taken from the node's ranks: their threads would
   /// have run there.
@@ -62,7 +62,8 @@ struct ProcessorCounters {
   std::chrono::steady_clock::time_point time;
   double own_seconds = 0;
   std::map<int, CoreTicks> cores = {};
-  /// What each limit took, by its file. Groups within each other count only what their own took.
+  /// Time that each limit took, by its file. Groups within each other count only what their own
+  /// took.
   std::map<std::filesystem::path, std::chrono::microseconds> throttled = {};
 };
 

@@ -15,7 +15,7 @@ namespace trireme::telemetry {
 struct RankTime {
   int rank = 0;
   std::string node;
-  /// Of a step, without waiting and communication.
+  /// Computing time of a step, without waiting and communication.
   double computing_ms = 0;
 };
 

@@ -23,7 +23,7 @@ struct TraceSpan {
   std::int64_t begin = 0;
   std::int64_t end = 0;
   SpanPlace place;
-  // Of `operation` and `wait`.
+  // Operation of kinds `operation` and `wait`.
   std::string operation;
   std::string group;
   std::uint64_t number = 0;
@@ -56,7 +56,7 @@ struct RankTrace {
   std::map<std::string, std::vector<int>> groups;
   /// In the order of their begins, the outer one first.
   std::vector<TraceSpan> spans;
-  /// What the rank's GPU did; empty where that is not known. Not read back.
+  /// Work of the rank's GPU; empty where that is not known. Not read back.
   std::vector<GpuEvent> gpu_events;
 };
 
@@ -66,7 +66,7 @@ void take_spans(const SpanRecorder& recorder,
                 const std::function<std::int64_t(SpanClock::time_point)>& since_origin,
                 RankTrace& trace);
 
-/// What a rank's thread gives its time to. Waits inside of `tensor`, `gradients` and `bubble` are
+/// Uses of the time of a rank's thread. Waits inside of `tensor`, `gradients` and `bubble` are
 /// theirs; all within a save or an evaluation is its.
 enum class TimeUse { compute, tensor, gradients, bubble, wait, data, save, evaluation, rest };
 inline constexpr std::size_t time_use_count = static_cast<std::size_t>(TimeUse::rest) + 1;

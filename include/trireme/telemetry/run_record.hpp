@@ -54,7 +54,7 @@ struct EvaluationLine {
   double seconds = absent;
   std::int64_t restart = 0;
   std::int64_t time_ms = 0;
-  /// Of the samples behind it; absent without any.
+  /// Time of the samples behind it; absent without any.
   double sample_seconds = absent;
 };
 
@@ -72,7 +72,7 @@ struct SampleLine {
   std::vector<Sample> samples;
 };
 
-/// Of kind `load`: a step was loaded; step 0: weights.
+/// A line of kind `load`: a step was loaded; step 0: weights.
 struct LoadLine {
   std::int64_t step = 0;
   std::int64_t restart = 0;
@@ -88,7 +88,7 @@ struct SaveLine {
   double stall_ms = absent;
   double write_ms = absent;
   bool on_nodes = false;
-  /// Of a state that the run has left since: it began anew, or went back to an earlier step.
+  /// True of a state that the run has left since: it began anew, or went back to an earlier step.
   bool is_left = false;
 };
 

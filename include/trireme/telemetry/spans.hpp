@@ -18,8 +18,8 @@ namespace trireme::telemetry {
 /// Clock of spans and of the fields of metrics.jsonl.
 using SpanClock = std::chrono::steady_clock;
 
-/// What a rank's thread does; `operation` alone is not the thread's: a collective or message, from
-/// its start until it is done.
+/// Kinds of work of a rank's thread; `operation` alone is not the thread's: a collective or
+/// message, from its start until it is done.
 enum class SpanKind : std::uint8_t {
   step,              ///< number: the step
   data,              ///< samples into micro-batches
@@ -70,7 +70,7 @@ struct Span {
   SpanClock::time_point begin;
   SpanClock::time_point end;
   SpanPlace place;
-  /// Of `operation` and `wait`.
+  /// Operation of kinds `operation` and `wait`.
   SpanOperation operation;
   /// As its observer has been told; 0: it was told of none.
   std::uint64_t serial = 0;
@@ -83,7 +83,7 @@ class SpanObserver {
   virtual ~SpanObserver() = default;
   /// `serial` counts the spans of the thread, from 1.
   virtual void begin(SpanKind kind, const SpanPlace& place, std::uint64_t serial) = 0;
-  /// Of the one that was begun last and has not ended.
+  /// End of the span that was begun last and has not ended.
   virtual void end() = 0;
 };
 
@@ -118,7 +118,7 @@ class SpanRecorder {
 };
 
 namespace detail {
-/// What this thread's spans go to.
+/// The recorder that this thread's spans go to.
 struct Watch {
   /// Whether there is one of the two.
   bool is_on = false;

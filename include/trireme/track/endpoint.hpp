@@ -11,7 +11,7 @@
 
 namespace trireme::track {
 
-/// Of a run directory: the list of nodes for file_sd, and what a scrape must send.
+/// Files of a run directory: the list of nodes for file_sd, and the token that a scrape must send.
 inline constexpr const char* prometheus_targets = "track/prometheus.targets.json";
 inline constexpr const char* prometheus_token = "track/prometheus.token";
 /// Metric of each rank by which people, and `trireme watch`, find the slowest ones.

@@ -19,7 +19,7 @@ class Live {
     base::Environment environment = {};
     std::chrono::milliseconds interval{10'000};
     TraceRanks trace_ranks = TraceRanks::sampled;
-    /// Of finish(), when a job may have little time left: for all servers together.
+    /// Patience of finish(), when a job may have little time left: for all servers together.
     std::chrono::milliseconds last_patience{10'000};
   };
   Live(std::filesystem::path run, std::vector<Target> targets, Options options);

@@ -16,7 +16,7 @@
 
 namespace trireme::track {
 
-/// What a rank shows of its last step.
+/// Numbers of its last step that a rank shows.
 struct RankStep {
   double step = 0;
   double seconds = 0;
@@ -40,7 +40,7 @@ class NodeEndpoint {
     /// Taken if it is free, else the system chooses one.
     std::uint16_t port = 0;
     std::string token;
-    /// Of the run whose newest numbers are shown; empty: of none.
+    /// Name of the run whose newest numbers are shown; empty: none.
     std::filesystem::path run_directory;
   };
   using Ranks = std::function<std::vector<RankStep>()>;

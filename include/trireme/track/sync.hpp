@@ -35,7 +35,7 @@ enum class Send {
 using config::TraceRanks;
 /// "first-of-node", as track.trace_ranks has it.
 const char* name(TraceRanks ranks);
-/// Of such a name.
+/// Ranks in such a name.
 std::optional<TraceRanks> trace_ranks(std::string_view name);
 
 /// A moment by which all requests to trackers end. Another thread may set it.
@@ -63,7 +63,7 @@ class Sync {
     base::Environment environment = {};
     /// How long a server may be gone before send() fails.
     std::chrono::milliseconds patience{30'000};
-    /// Of all requests together, whatever the patience of each; it outlives the Sync.
+    /// Deadline of all requests together, whatever the patience of each; it outlives the Sync.
     const Deadline* deadline = nullptr;
     /// Rows of a batch.
     std::size_t batch_rows = 500;
@@ -72,7 +72,7 @@ class Sync {
   struct Counts {
     std::int64_t rows = 0;
     std::int64_t points = 0;
-    /// Of traces.
+    /// Spans of traces.
     std::int64_t spans = 0;
   };
 

@@ -77,7 +77,7 @@ checkpoint::SaveReport save(const SavedRun& saved, engine::Engine& engine,
 /// A state that was loaded.
 struct Resumed {
   Progress progress;
-  /// What was read for it; nothing of Hugging Face weights.
+  /// Report of what was read for it; nothing of Hugging Face weights.
   std::optional<checkpoint::LoadReport> report;
 };
 

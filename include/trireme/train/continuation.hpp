@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
-/// What a start takes over from the earlier starts of its run. A run keeps what its weights are
-/// made of, its model and its tokenizer, and its batch; everything else may change from one start
-/// to the next.
+/// The continuation of a run by a start, which takes over what earlier starts have fixed. A run
+/// keeps what its weights are made of, its model and its tokenizer, and its batch; everything else
+/// may change from one start to the next.
 namespace trireme::train {
 
 /// Origin of values that a start takes over from its run.

@@ -44,7 +44,8 @@ struct StepRecord {
   std::vector<double> stage_bubble_seconds = {};
   /// Nothing where it is not measured.
   std::optional<double> tensor_seconds = {};
-  /// What a device stood still for parameters of other data-parallel ranks; nothing where none did.
+  /// Time that a device stood still for parameters of other data-parallel ranks; nothing where none
+  /// did.
   std::optional<double> parameters_seconds = {};
   /// The update with a rule for matrices; nothing on devices, whose work the host only issues.
   std::optional<double> optimizer_seconds = {};
@@ -88,7 +89,7 @@ struct StartRecord {
   std::string data;
   std::string exposure;
   std::int64_t first_step = 1;
-  /// What the first rank's groups move in a step, and layers of each position of the model.
+  /// Traffic of the first rank's groups in a step, and layers of each position of the model.
   engine::StepTraffic traffic = {};
   std::vector<int> stage_layers = {};
   /// "begins anew", "goes on after step 12".
@@ -109,7 +110,7 @@ struct FinishRecord {
 /// A state that was loaded.
 struct LoadRecord {
   std::int64_t step = 0;
-  /// Of the whole, and of reading and exchanging.
+  /// Time of the whole, and of reading and exchanging.
   double seconds = 0;
   double read_seconds = 0;
   /// By all ranks; 0 where it is not known.

@@ -43,7 +43,7 @@ struct StartOptions {
   std::string tool_version;
   /// Called after each step, on every rank; must not communicate. May be empty.
   std::function<void(const StepRecord&)> on_step = {};
-  /// What saves write with.
+  /// The file system that saves write with.
   checkpoint::FileSystem& files = checkpoint::FileSystem::system();
 };
 
@@ -123,7 +123,7 @@ class Trainer {
   /// Lock of the run, on the first rank; destroyed after all else.
   std::optional<record::RunLock> lock_;
   std::unique_ptr<data::TokenDataset> training_data_;
-  /// Of the training data, as the first rank sees them.
+  /// Fingerprint of the training data, as the first rank sees them.
   std::uint64_t data_fingerprint_ = 0;
   std::unique_ptr<engine::Memory> memory_;
   std::unique_ptr<engine::Engine> engine_;

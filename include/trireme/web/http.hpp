@@ -49,7 +49,7 @@ struct HttpResponse {
   bool is_final = false;
 
   bool ok() const { return status >= 200 && status < 300 && !is_final; }
-  /// Of the header; empty without it.
+  /// Value of the header; empty without it.
   std::string header(const std::string& name) const;
 };
 
@@ -83,7 +83,7 @@ std::vector<base::LibraryVersion> library_versions();
 /// True for answers that may be others later: none, 408, 429 and 5xx (but 501).
 bool may_pass(const HttpResponse& response);
 
-/// What the header Retry-After asks for, in seconds or as a date; nothing without one.
+/// Wait that the header Retry-After asks for, in seconds or as a date; nothing without one.
 std::optional<std::chrono::seconds> retry_after(const HttpResponse& response);
 
 /// Times to try again after, until the patience ends: doubling from 50 ms to 5 s, each up to half

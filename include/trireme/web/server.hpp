@@ -14,7 +14,7 @@ namespace trireme::web {
 class Server {
  public:
   struct Options {
-    /// Of this host, without a port; nothing else is listened at.
+    /// Address of this host, without a port; nothing else is listened at.
     std::string address;
     /// Taken if it is free, else the system chooses one.
     std::uint16_t port = 0;

@@ -5,7 +5,7 @@ namespace trireme::bench {
 
 GpuSizes gpu_sizes() {
   GpuSizes sizes;
-  // What fills a GPU: 32 Ki tokens of a model of 1.3B, and parameters by the tens of millions.
+  // Sizes that fill a GPU: 32 Ki tokens of a model of 1.3B, and parameters by the tens of millions.
   sizes.shapes.rows = 32768;
   sizes.shapes.hidden = 2048;
   sizes.shapes.intermediate = 5632;

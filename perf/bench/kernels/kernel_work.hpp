@@ -66,7 +66,7 @@ std::vector<KernelWork> logit_work(device::Kernels& kernels, Memory& memory, dev
 /// Kernels over runs of parameters; dtype is that of the parameters.
 std::vector<KernelWork> parameter_work(device::Kernels& kernels, Memory& memory,
                                        device::DType dtype, const Shapes& shapes);
-/// What makes copies in FP8.
+/// Kernels that make copies in FP8.
 std::vector<KernelWork> quantise_work(device::Kernels& kernels, Memory& memory, device::DType dtype,
                                       const Shapes& shapes);
 /// GEMM of such copies, made before: its share is of the rate of the bf16 GEMM.

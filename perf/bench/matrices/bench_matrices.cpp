@@ -84,7 +84,7 @@ std::vector<Work> works_of(device::Kernels& kernels, device::Arena& arena, DType
        ownership::newton_schulz_flops(ownership::NewtonSchulzForm::standard, {side, length}),
        [=, &kernels, &arena] { optim::orthogonalise(kernels, arena, {}, dtype, matrix); }});
   if (dtype != DType::f32) return works;
-  // What SOAP multiplies with sums in fp64.
+  // Products of SOAP with sums in fp64.
   const device::WideMatrix sum{arena.allocate(DType::f32, {side, side}),
                                arena.allocate(DType::f32, {side, side})};
   for (const auto& part : {sum.high, sum.low}) kernels.issue(device::Fill{part, 0.0F});

@@ -9,7 +9,7 @@
 /// Own implementations of what others publish, for comparison.
 namespace trireme::bench {
 
-/// What an owner takes as a whole: a matrix, or fused ones.
+/// Unit that an owner takes as a whole: a matrix, or fused ones.
 struct Unit {
   int layer = 0;
   double flops = 0;

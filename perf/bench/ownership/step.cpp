@@ -23,7 +23,7 @@ using ownership::StepWork;
 constexpr double usual_tokens = 1048576;
 /// 128 sequences of 2,048: the defaults of Canzona's published script.
 constexpr double few_tokens = 262144;
-/// What the published comparison reached (Wang et al. 2026).
+/// Gain of the published comparison (Wang et al. 2026).
 constexpr double published_gain = 1.57;
 
 /// One model on one arrangement of GPUs.
@@ -34,7 +34,7 @@ struct Case {
   MachineSpeeds machine;
 };
 
-/// Of two sequences of 4,096 each.
+/// Micro-batches of two sequences of 4,096 each.
 double micro_batches_of(double tokens, int data) {
   return std::max(1.0, tokens / data / 8192);
 }
@@ -210,7 +210,7 @@ StepPrice price_of_released(const Case& on, const model::CostOfMatrix& cost) {
   return result;
 }
 
-/// What peers compute with: the same products as we, or the published ones.
+/// Products of peers: the same as ours, or the published ones.
 struct Products {
   const char* name;
   model::CostOfMatrix cost;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job that asks for nothing pays: every callback of the plugin in a fresh process, as srun,
-// sbatch and slurmstepd call them, with an environment of 200 variables. One line a callback.
+// The price that a job which asks for nothing pays: every callback of the plugin in a fresh
+// process, as srun, sbatch and slurmstepd call them, with an environment of 200 variables. One line
+// a callback.
 // usage: bench_spank_plugin PLUGIN.so [PROCESSES]
 #include <dlfcn.h>
 #include <sys/types.h>
@@ -27,7 +28,7 @@ constexpr auto success = static_cast<spank_err_t>(ESPANK_SUCCESS);
 
 }  // namespace
 
-// What the plugin asks of Slurm.
+// Functions of Slurm that the plugin calls.
 extern "C" {
 spank_context_t spank_context() {
   return played;

@@ -34,7 +34,7 @@ struct Settings {
   int rounds = 7;
 };
 
-/// Of this thread.
+/// Processor time of this thread.
 double processor_seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -164,7 +164,7 @@ class Way {
   }
 
   const std::string& name() const { return plan_.name; }
-  /// Of the matrices that this rank owns.
+  /// FLOPs of the matrices that this rank owns.
   double flops = 0;
   std::vector<double> processor;
   std::vector<double> wall;

@@ -9,7 +9,7 @@
 
 namespace trireme::apps {
 
-/// What one process has found of a start.
+/// Findings of one process on a start.
 struct Verdict {
   /// Differences from what the run or its weights had, a sentence each.
   std::vector<std::string> notes = {};

@@ -41,7 +41,7 @@ CLI::Option* add_svg(CLI::App& app, std::string& file, const std::string& meanin
 
 /// Words of one start of a command that draws: what standard output and --svg FILE receive.
 struct Drawing {
-  /// Of --svg; empty: no picture.
+  /// File of --svg; empty: no picture.
   const std::string& file;
   /// Room that logs, and what the picture shows.
   const char* room;

@@ -14,7 +14,7 @@
 namespace trireme::apps {
 namespace {
 
-/// Of a terminal that does not tell its own.
+/// Columns of a terminal that does not tell its own.
 constexpr std::size_t usual_columns = 80;
 
 bool is_dumb(const base::Environment& environment) {

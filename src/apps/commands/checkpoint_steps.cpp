@@ -69,7 +69,7 @@ Json time_of(const StepFolder& step) {
   return base::utc_text({facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec});
 }
 
-/// What is known of a step, by the names of the line's members.
+/// Facts on a step, by the names of the line's members.
 Json line_of(const StepFolder& step, const std::vector<Tag>& tags) {
   Json line{{"folder", step.path.string()},
             {"step", step.step},

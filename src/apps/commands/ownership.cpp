@@ -55,7 +55,7 @@ void read_directories(ConfigArguments& arguments) {
   arguments.files = std::move(files);
 }
 
-/// Of the model and the degrees alone: batches and stages are a run's affair.
+/// Check of the model and the degrees alone: batches and stages are a run's affair.
 base::Status check_degrees(const config::Config& config, const model::ModelConfig& model) {
   const auto data = config.options().parallel.data;
   if (!data) {

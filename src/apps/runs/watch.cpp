@@ -64,7 +64,7 @@ class RankTimesInBackground {
  public:
   explicit RankTimesInBackground(std::filesystem::path run) : run_(std::move(run)) { ask(); }
 
-  /// What the nodes have answered since the last call.
+  /// Answers of the nodes since the last call.
   std::optional<std::vector<telemetry::RankTime>> take() {
     if (answer_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return std::nullopt;
     auto times = answer_.get();
@@ -113,7 +113,7 @@ base::ExitCode watch(const WatchOptions& options, Context& context) {
   } else if (run.state() == report::State::running) {
     run.show(track::scrape_ranks(options.run));
   }
-  // What the screen showed last stays: how the run stands, or has ended.
+  // The screen's last picture stays: how the run stands, or has ended.
   const auto frame = run.frame({terminal_width(), 0}, glyphs, now_ms());
   context.out.write(colour && on_terminal ? painted(frame) : text_of(frame));
   return base::ExitCode::done;

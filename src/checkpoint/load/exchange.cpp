@@ -221,7 +221,7 @@ void Exchange::receive(std::uint64_t round) {
 void Exchange::run() {
   divide_blocks();
   exchange_requests();
-  // What this rank wants itself is delivered by the threads that read.
+  // Boxes that this rank wants itself are delivered by the threads that read.
   const auto deliver_own = [this](std::size_t file, std::uint64_t begin,
                                   std::span<const std::byte> values) {
     if (const auto* reads = reads_of(reads_, file)) deliver(*reads, begin, values);

@@ -47,7 +47,7 @@ class Exchange {
     std::uint64_t end;
     std::uint64_t first_block;
   };
-  /// What ranks that want the same get from this one.
+  /// Ranks that want the same from this one, and what they get.
   struct Audience {
     std::vector<int> ranks;
     std::vector<LoadItem> items;
@@ -80,7 +80,7 @@ class Exchange {
     bool is_shared;  ///< other ranks want values of it
   };
   std::vector<WantedBlock> wanted_blocks(const Segment& segment) const;
-  /// What this rank reads, chunk after chunk.
+  /// Runs that this rank reads, chunk after chunk.
   std::vector<BlockRun> runs() const;
   std::uint64_t offset_in(const Blocks& chunk, const Segment& segment) const;
   /// Values of a segment of the chunk, one after the other as in the file.

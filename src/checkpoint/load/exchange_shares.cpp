@@ -92,7 +92,7 @@ void Exchange::divide_blocks() {
   }
 }
 
-/// What this rank wants of each: numbers of tensors, and boxes of them.
+/// Requests of this rank to each: numbers of tensors, and boxes of them.
 std::vector<std::string> Exchange::requests() const {
   std::vector<std::set<const LoadItem*>> wanted(static_cast<std::size_t>(world_.size()));
   for (const auto& reads : reads_) {

@@ -30,7 +30,7 @@ class StagedItems {
   device::Device& device_;
   /// Items with destinations on the device, at most as long as the host memory.
   std::vector<std::vector<LoadItem>> turns_;
-  /// Of the last turn.
+  /// Bytes of the last turn.
   std::size_t bytes_ = 0;
   /// None without items.
   std::optional<device::Arena> memory_;

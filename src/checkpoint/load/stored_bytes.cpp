@@ -163,7 +163,7 @@ void StoredBytes::read(std::span<std::byte> buffer, std::uint64_t offset) const 
 void StoredBytes::open_directly() {
   if (object_.store) return;
   const int descriptor = access_.files->open(path_, O_RDONLY | O_NOFOLLOW | O_DIRECT, 0);
-  // What is wrong the usual way tells.
+  // A failure is told by the usual way.
   if (descriptor >= 0) direct_ = base::File::adopt(descriptor);
 }
 

@@ -57,7 +57,7 @@ class StoredBytes {
   ReadAccess access_;
   base::File file_;
   base::File direct_;
-  /// Of a URL; else its store is null.
+  /// Location of a URL; else its store is null.
   store::Location object_;
   bool is_regular_ = false;
   std::uint64_t size_ = 0;
@@ -72,7 +72,7 @@ std::string manifest_text_of(const std::filesystem::path& step_folder, const Rea
 base::Result<Manifest> manifest_from(const std::filesystem::path& step_folder,
                                      std::string_view text);
 
-/// What is wrong with a file that is not there, in an object store, or has another size.
+/// Fault of a file that is not there, in an object store, or has another size.
 std::string no_object_text(std::string_view path);
 std::string size_text(std::string_view path, std::uint64_t bytes, std::uint64_t expected);
 

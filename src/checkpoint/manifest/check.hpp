@@ -19,7 +19,7 @@ inline constexpr std::size_t digest_bytes = digest_begin.size() + 64 + digest_en
 constexpr std::size_t max_dimensions = 4;
 constexpr std::size_t max_parts_per_tensor = 65'536;
 constexpr std::size_t max_name_length = 512;
-/// Of a tensor, and of a bucket.
+/// Most elements of a tensor, and of a bucket.
 constexpr std::int64_t max_elements = std::int64_t{1} << 60;
 /// Shards of all buckets together.
 constexpr std::size_t max_shards = std::size_t{1} << 28;

@@ -353,7 +353,7 @@ std::string manifest_text(const Manifest& manifest, std::string_view key) {
 
 base::Result<Manifest> parse_manifest(std::string_view text, std::string_view source) {
   if (auto status = check_digest(text, source); !status) return status.failure();
-  // Of a large run the lists are ten times as large in JSON's form as in the manifest's.
+  // Lists of a large run are ten times as large in JSON's form as in the manifest's.
   Builder builder(source);
   const auto json = base::parse_json_lists(
       text, source, base::ExitCode::checkpoint,

@@ -63,7 +63,7 @@ std::vector<std::string> unnamed_folders(const fs::path& step) {
   // Somebody else's.
   std::erase_if(folders, [](const auto& name) { return !is_id(name); });
   if (!found.objects.empty()) folders.emplace_back();
-  // What the manifest of a committed step names is there: no need to read it.
+  // Files that the manifest of a committed step names are there: no need to read it.
   if (folders.size() < 2) return {};
   const auto manifest = read_manifest(step);
   if (!manifest.ok() || std::erase(folders, manifest->folder) == 0) return {};

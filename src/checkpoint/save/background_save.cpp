@@ -31,7 +31,7 @@ struct BackgroundSave::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  /// What is asked before a commit, which a thread that was left behind must not ask: it belongs to
+  /// The question before a commit, which a thread that was left behind must not ask: it belongs to
   /// whoever has gone on.
   std::function<void()> guarded(std::function<void()> before_commit) {
     return [this, ask = std::move(before_commit)] {
@@ -52,7 +52,7 @@ struct BackgroundSave::State {
   enum class Part { writing, copying, committing } part = Part::writing;
   std::promise<void> copied;
   std::future<void> is_copied = copied.get_future();
-  /// Of the thread, in each part.
+  /// Priority of the thread in each part.
   std::array<base::BackgroundPriority, 3> priorities;
   base::BackgroundPriority& priority() { return priorities[static_cast<std::size_t>(part)]; }
   /// Work of the thread; ends before what it uses.

@@ -154,7 +154,7 @@ void look_for_step(Place& place) {
 }
 
 void remove_place(FileSystem& files, const Place& place) {
-  // What stays is garbage that collect_garbage() finds; the failure of the save is the one to
+  // Files that stay are garbage that collect_garbage() finds; the failure of the save is the one to
   // report.
   const auto warn = [&place](std::string_view reason) {
     base::log::local::warning("checkpoint", "cannot remove '{}': {}", place.path.string(), reason);

@@ -46,7 +46,8 @@ void check_request(const SaveRequest& request, int world_size) {
 
 // 2. The manifest.
 
-/// What rank 0 must know of a file: few bytes, so that those of ten thousand ranks are little.
+/// Facts on a file that rank 0 must know: few bytes, so that those of ten thousand ranks are
+/// little.
 struct FileRecord {
   std::uint64_t bytes;
   std::array<char, 64> checksums_sha256;

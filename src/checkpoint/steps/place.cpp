@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t max_text_bytes = 8192;
 
-/// What tells a run from others. A copy of the run has it, too.
+/// File with the id that tells a run from others. A copy of the run has it, too.
 fs::path id_file(const fs::path& run) {
   return run / "local-storage.id";
 }
@@ -152,7 +152,7 @@ fs::path checkpoints_of_run(const fs::path& run) {
 
 namespace {
 
-/// What checkpoint.directory names for the run.
+/// The place that checkpoint.directory names for the run.
 fs::path named_place(const fs::path& run, const std::string& directory) {
   auto chosen = run / "checkpoints";
   if (store::is_url(directory)) {

@@ -54,7 +54,7 @@ std::string prefix_of(const fs::path& run) {
   return base::format("trireme-{:016x}-", base::Fnv1a().add(place.string()).value());
 }
 
-/// What has such a name; nothing where there is no such place.
+/// Folders with such names; none where there is no such place.
 std::vector<fs::path> folders_of(const fs::path& local, const std::string& prefix,
                                  std::error_code& error) {
   std::vector<fs::path> folders;

@@ -62,7 +62,7 @@ Clocks clocks_of(ProcessGroup& group, std::string_view clock) {
   return clocks;
 }
 
-/// What leaders tell each other.
+/// Messages between leaders.
 class Exchange {
  public:
   Exchange(ProcessGroup& group, const ReadClock& now) : group_(group), now_(now) {}

@@ -39,7 +39,7 @@ class MpiRuntime::State {
   std::optional<Announced> announced;
   /// True once its stack is unwound, its threads joined.
   std::atomic<bool> has_unwound{false};
-  /// Of a rank without a node status.
+  /// Numbers of a rank without a node status.
   PublishedNumbers published{};
   std::mutex published_mutex;
 

@@ -226,7 +226,7 @@ class StagedGroup final : public ProcessGroup {
     return cuts;
   }
 
-  /// What `range` holds of each part, and its place in `staging`.
+  /// The piece of each part that `range` holds, and its place in `staging`.
   std::vector<Staged> parts_of(const Tensor& whole, const Tensor& staging, const Cuts& begins,
                                Range range) const {
     const auto cuts = clipped(begins, range);

@@ -18,7 +18,7 @@ constexpr milliseconds first_interval{20};
 constexpr milliseconds last_interval{500};
 constexpr milliseconds log_interval{60'000};
 
-/// What one rank knows of its work.
+/// The state of one rank's work, as it knows it.
 class Waiting {
  public:
   explicit Waiting(const LocalWork& work) : work_(work), progress_(work.progress()) {}

@@ -256,7 +256,7 @@ void DocumentReader::take_text(DocumentBatch& batch) {
     }
     const auto begins_at = static_cast<std::uint64_t>(text.data() - block_.file_begin);
     if (end > 0) batch.documents.push_back({text.substr(0, end), false, 0, true, begins_at});
-    // What separates documents reaches no worker.
+    // Separators of documents reach no worker.
     base::success_or_throw(
         check_plain_text(text.substr(end, next - end), begins_at + end, *source_));
     text.remove_prefix(next);

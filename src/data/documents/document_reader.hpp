@@ -25,7 +25,7 @@ struct RawDocument {
   std::int64_t line = 0;  ///< of a JSON object, from 1
   /// False for a part of a document that goes on.
   bool ends_document = true;
-  /// Of plain text: byte of its file, decompressed, at which it begins.
+  /// Byte at which it begins in its file of plain text, decompressed.
   std::uint64_t begins_at = 0;
 };
 
@@ -50,7 +50,7 @@ class DocumentTexts {
   /// True when something in the last document's line became U+FFFD. (Of plain text only its reader
   /// knows.)
   bool is_repaired() const { return is_repaired_; }
-  /// What was wrong with the last document's line, if it is skipped.
+  /// Fault of the last document's line, if it is skipped.
   const std::optional<std::string>& skipped() const { return skipped_; }
 
  private:

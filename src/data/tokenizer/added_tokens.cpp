@@ -42,7 +42,7 @@ void AddedTokenFinder::insert(std::string_view content, std::int32_t token) {
     }
     node = next;
   }
-  // Of two equal contents the first is the one that is found.
+  // The first of two equal contents is the one that is found.
   auto& end = nodes_[static_cast<std::size_t>(node)].token;
   if (end < 0) end = token;
 }

@@ -25,7 +25,7 @@ constexpr std::array<const char*, 2> files_of_ids{"generation_config.json", "con
 
 constexpr auto or_name_one = " (trireme data prepare takes --end-of-text instead)";
 
-/// What one file says.
+/// Declaration of one file.
 struct Declaration {
   std::string place;  ///< "DIR/config.json: eos_token_id"
   Json value;

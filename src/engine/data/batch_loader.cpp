@@ -29,7 +29,7 @@ void BatchLoader::fill(Engine& engine, std::uint64_t cursor, std::uint64_t end) 
       if (order_ == SampleOrder::drawn) {
         dataset_.sample(global, sample);
       } else {
-        // What lies beyond is not counted, and need not be there.
+        // Samples beyond are not counted, and need not be there.
         dataset_.sample_of_pass(std::min(global, end - 1), sample);
       }
       std::copy_n(sample.begin(), seq, batch.tokens.i32() + sequence * seq);

@@ -8,11 +8,11 @@
 
 namespace trireme::ownership {
 
-/// What a rank does of one matrix.
+/// The part of one matrix that a rank does.
 struct OwnedPart {
   std::size_t tensor = 0;
   double flops = 0;
-  /// Of a shared matrix; equal where it has no columns of it.
+  /// Columns of a shared matrix; equal where it has none of it.
   std::int64_t begin = 0;
   std::int64_t end = 0;
   bool is_shared = false;

@@ -22,7 +22,7 @@ constexpr int passes_of_start = 20;
 /// At a start an item of a part x of a bin is worth x + curve * x^2: large ones go first. One curve
 /// fails where the other does not.
 constexpr double curves[] = {0.2, 0.05};
-/// What items that are left over gain in worth.
+/// Gain in worth of items that are left over.
 constexpr double gain_of_left = 1.02;
 /// The part of what has been learned so far is drawn between its inverse and this.
 constexpr double most_noise = 1.5;
@@ -33,7 +33,7 @@ struct Rest {
   std::size_t from = 0;
 };
 
-/// Of a bin, behind the rest of the group that the bin before it holds the front of.
+/// Content of a bin, behind the rest of the group that the bin before it holds the front of.
 struct Content {
   std::vector<int> counts;  ///< whole groups, [kind]
   Rest cut;                 ///< group whose rest goes to the next bin
@@ -154,7 +154,7 @@ class Filling {
     }
   }
 
-  /// What a cut leaves of the worth of the next bin: [cut].
+  /// Worth that a cut leaves of the next bin: [cut].
   std::vector<double> worth_of_next() {
     const std::vector<double> free_cuts(kinds_.cuts, 0.0);
     std::vector<double> worth;

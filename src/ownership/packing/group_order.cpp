@@ -128,7 +128,7 @@ class GroupOrder {
     return faults;
   }
 
-  /// Of the faults of a bucket those of one group, alone and with the others.
+  /// Faults of one group in its bucket, alone and with the others.
   int faults_of(std::size_t group) {
     const auto [begin, end] = buckets_[bucket_of_[groups_[group].begin]];
     int faults = inversions(group);
@@ -175,7 +175,7 @@ class GroupOrder {
     for (const auto at : {best.first, best.second}) free_at_[at] = step + steps_of_rest + step % 3;
   }
 
-  /// What an exchange adds to the faults of all buckets.
+  /// Faults that an exchange adds to those of all buckets.
   int change(std::size_t a, std::size_t b) {
     const int before = faults_of_both(group_of_[a], group_of_[b]);
     std::swap(bin_of_[a], bin_of_[b]);

@@ -28,7 +28,7 @@ struct Item {
   friend Item operator*(const Item& a, int count) { return {a.load * count, a.elements * count}; }
 };
 
-/// What takes items: ranks.
+/// Bins that take items: ranks.
 struct Bins {
   /// So far.
   std::vector<double> load;
@@ -36,7 +36,7 @@ struct Bins {
   int bins_per_shard = 1;
   /// So far, of each shard.
   std::vector<std::int64_t> elements;
-  /// Of each shard. Exceeded only by what fits nowhere.
+  /// Most elements of each shard. Exceeded only by what fits nowhere.
   std::vector<std::int64_t> most_elements;
 
   std::size_t shard_of(std::size_t bin) const {

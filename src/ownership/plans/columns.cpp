@@ -57,7 +57,7 @@ std::vector<std::int64_t> ColumnDivision::spread(
     taken[rank] = std::min(static_cast<std::int64_t>(share) / least * least, room[rank]);
     left -= taken[rank];
   }
-  // What rounding has left, a piece at a time, to the rank with most room.
+  // The rest that rounding has left goes, a piece at a time, to the rank with most room.
   while (left > 0) {
     std::size_t most = 0;
     for (std::size_t rank = 1; rank < ranks; ++rank) {

@@ -28,7 +28,7 @@ class ColumnDivision {
   void add(const Columns& matrix) { matrices_.push_back(matrix); }
 
   struct Divided {
-    /// Of each matrix, ascending.
+    /// Ranges of each matrix, ascending.
     std::vector<std::vector<ColumnRange>> ranges;
     std::vector<double> load;
   };

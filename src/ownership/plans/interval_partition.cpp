@@ -49,8 +49,8 @@ class MatrixCuts {
   }
 
  private:
-  /// What the rank that is being filled may still take: an equal part of all that is left, with
-  /// those behind it.
+  /// Room of the rank that is being filled: an equal part of all that is left, with those behind
+  /// it.
   double room() const {
     const double load = plan_.load[static_cast<std::size_t>(rank_)];
     return share() - load;
@@ -176,7 +176,7 @@ class MatrixCuts {
     open.rows_taken += rows;
   }
 
-  /// What is left of a matrix to the rank that is being filled.
+  /// The rest of a matrix goes to the rank that is being filled.
   void close(OpenMatrix& open) {
     const auto& tensor = tensors_[open.owner.tensor];
     if (open.rows_taken > 0) {
@@ -197,7 +197,7 @@ class MatrixCuts {
   const PlanOptions& options_;
   ShardWriter writer_;
   Plan plan_;
-  /// Of matrices that nobody has taken.
+  /// Work of matrices that nobody has taken.
   double work_left_ = 0;
   /// That is being filled.
   int rank_ = 0;

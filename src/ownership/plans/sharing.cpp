@@ -34,7 +34,7 @@ class GroupDivider {
     double sum = 0;
     for (const auto& tensor : tensors_) sum += tensor.flops;
     mean_ = sum / static_cast<double>(ranks);
-    // What can be shared first, and of that the largest.
+    // Matrices that can be shared come first, the largest of them before others.
     std::iota(matrices_.begin(), matrices_.end(), std::size_t{0});
     std::stable_sort(matrices_.begin(), matrices_.end(), [&](std::size_t a, std::size_t b) {
       if (can_be_shared(a) != can_be_shared(b)) return can_be_shared(a);

@@ -13,7 +13,7 @@ namespace {
 /// Products of which a task is one: a rank may turn to another task behind each.
 constexpr int products_of_whole = 18;
 
-/// What a rank does first of all that it can: others wait for columns and [n, n] work.
+/// Order of the work that a rank can do: others wait for columns and [n, n] work.
 enum class Urgency { column, square, whole };
 
 struct Task {

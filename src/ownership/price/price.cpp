@@ -13,12 +13,13 @@ namespace trireme::ownership {
 namespace {
 
 constexpr double gradient_bytes = 4;
-/// What an update reads and writes for an element: gradient, two moments, master and parameter.
+/// Bytes that an update reads and writes for an element: gradient, two moments, master and
+/// parameter.
 constexpr double update_bytes = 30;
 /// Kernels of one Newton-Schulz in Gram form over a batch of equal matrices, momentum and the
 /// update of the parameters included: six products with X, eleven of [n, n] matrices.
 constexpr double kernels_of_whole = 20;
-/// Of the columns of a shared matrix; of its [n, n] work.
+/// Kernels of the columns of a shared matrix; of its [n, n] work.
 constexpr double kernels_of_columns = 9;
 constexpr double kernels_of_square = 5;
 

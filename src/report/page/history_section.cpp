@@ -20,7 +20,7 @@ std::string member_text(const base::Json& line, const char* name) {
   return found->dump(-1, ' ', false, base::Json::error_handler_t::replace);
 }
 
-/// What an event says beyond its name; empty for those that other sections show.
+/// The details of an event beyond its name; empty for those that other sections show.
 std::string details_of(const EventLine& event) {
   if (event.name == "start") return base::format("begins with step {}", event.step);
   if (event.name == "peak") {
@@ -86,7 +86,7 @@ std::vector<Row> rows_of(const RunView& run) {
     rows.insert(rows.begin() + static_cast<std::ptrdiff_t>(place),
                 row_of(failure.cause, failure.exit_code));
   }
-  // Of the newest start.
+  // Cause of the newest start's end.
   if (run.postmortem.cause) {
     rows.push_back(row_of(*run.postmortem.cause, run.postmortem.exit_code));
   }

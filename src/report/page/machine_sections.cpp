@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the page shows of machines: memory, layout, versions.
+// Sections of the page on machines: memory, layout, versions.
 #include "trireme/base/json_text.hpp"
 #include "trireme/base/text.hpp"
 #include "trireme/layout/picture.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the page says, for programs.
+// The page's contents for programs.
 #include "trireme/report/comparison.hpp"
 #include "trireme/report/findings.hpp"
 #include "trireme/report/page.hpp"

@@ -183,7 +183,7 @@ Html time_section(std::span<const DrawnRun> runs) {
     head.push_back(runs[index].run->name);
     const auto mean = mean_part_times(runs[index].run->record);
     for (std::size_t part = 0; part < part_count; ++part) {
-      // What would round to 0.0 % is nothing.
+      // A share that would round to 0.0 % is none.
       const bool counts = mean[part] >= 0.0005 * sum_of(mean) && mean[part] > 0;
       rows[part].push_back(counts ? share_text(mean, part) : text(nothing));
     }

@@ -7,7 +7,7 @@
 /// Parts of the page. Those of runs that have nothing for them are empty.
 namespace trireme::report {
 
-/// What `trireme why` says of runs that failed.
+/// The words of `trireme why` on runs that failed.
 Html cause_section(std::span<const RunView> runs);
 Html overview_section(std::span<const RunView> runs);
 Html findings_section(std::span<const RunView> runs);
@@ -28,12 +28,12 @@ Html versions_section(std::span<const RunView> runs);
 Html section(std::string_view id, std::string_view title, const Html& content);
 /// The content, under the run's name if there are several.
 Html part_of_run(std::span<const RunView> runs, const RunView& run, const Html& content);
-/// What a table's cells hold: numbers stay in their columns on the narrowest page.
+/// Contents of a table's cells: numbers stay in their columns on the narrowest page.
 enum class Cells { of_words, of_numbers };
 /// A table; where the page is too narrow for its words, a list of blocks, each a row.
 Html table(const std::vector<std::string>& head, const std::vector<std::vector<Html>>& rows,
            Cells cells = Cells::of_words);
-/// What postmortem::text_of() says: names at the left, and beside them what may be long.
+/// The text of postmortem::text_of(): names at the left, and beside them what may be long.
 Html told(std::string_view text);
 Html text(std::string_view words);
 

@@ -27,7 +27,7 @@ constexpr double thin_height = 6;
 constexpr double legend_height = 64;
 constexpr const char* communication_fill = "#7f2704";
 
-/// What a column of the picture shows.
+/// Shade of a column of the picture.
 enum class Shade {
   forward,
   backward,
@@ -243,7 +243,7 @@ void draw_time_axis(base::SvgPicture& picture, const Axis& axis, double y) {
   }
 }
 
-/// Of the shades that the picture has.
+/// Legend of the shades that the picture has.
 void draw_legend(base::SvgPicture& picture, double y, const Used& used) {
   double x = left;
   for (std::size_t shade = 0; shade < shades.size(); ++shade) {

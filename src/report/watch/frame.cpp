@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `trireme watch` shows of a run at one moment.
+// The frame of `trireme watch`: a run at one moment.
 #include "trireme/base/columns.hpp"
 #include "trireme/base/counted.hpp"
 #include "trireme/base/format.hpp"
@@ -232,7 +232,7 @@ void FrameMaker::add_nodes(std::vector<NodeRanks> nodes, double median_ms) {
     return one.slowest_ms < other.slowest_ms;
   };
   const bool has_times = std::isfinite(median_ms);
-  // Of many nodes those are looked for that hold the others up.
+  // The nodes that hold the others up are looked for among many.
   if (has_times && nodes.size() > most_nodes) {
     std::stable_sort(nodes.begin(), nodes.end(),
                      [&](const auto& one, const auto& other) { return is_slower(other, one); });

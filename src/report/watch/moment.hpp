@@ -10,7 +10,7 @@ namespace trireme::report {
 /// A run at its last steps: at most `recent_steps` of the newest start.
 struct Moment {
   static constexpr std::size_t recent_steps = 240;
-  /// Of these, the last ones that speed and time left are means of.
+  /// The last of these, of which speed and time left are means.
   static constexpr std::size_t mean_steps = 20;
 
   std::int64_t step = 0;
@@ -25,8 +25,8 @@ struct Moment {
   PartTimes parts{};                ///< mean of the last steps, in ms
   std::vector<double> stage_waits;  ///< [stage]: share of a step; empty where it is not recorded
 };
-/// Of a run that `is_starting` without speeds and times: those of an earlier start say nothing of
-/// this one.
+/// Phase of a run: one that `is_starting` is without speeds and times, because those of an earlier
+/// start say nothing of this one.
 enum class Phase { is_starting, has_steps };
 Moment moment_of(const RunView& view, const telemetry::RunRecord& record, Phase phase);
 

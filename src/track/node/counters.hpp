@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-/// What the kernel counts of this node.
+/// Counters that the kernel has of this node.
 namespace trireme::track {
 
 /// Bytes of a network adapter since it is up.

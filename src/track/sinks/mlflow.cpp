@@ -89,7 +89,7 @@ class Mlflow : public Sink {
     place_ = {text_at(state, {"experiment_id"}), text_at(state, {"run_id"})};
   }
 
-  /// What the run's page and configuration are, as artifacts, where the server takes them itself.
+  /// The run's page and configuration as artifacts, where the server takes them itself.
   void send_files(const RunFacts& run) {
     const auto uri = server_.artifact_uri(place_);
     if (!MlflowServer::takes_artifacts(uri)) return;

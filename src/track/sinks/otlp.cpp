@@ -145,7 +145,7 @@ class Otlp : public Sink {
   std::string place(const RunFacts&) const override { return server_.url() + "/v1/metrics"; }
 
  private:
-  /// Of a request; each has some 500 bytes.
+  /// Most spans of a request; each has some 500 bytes.
   static constexpr std::size_t most_spans = 2000;
 
   /// Starts of a run may be of several jobs: each has a resource of its own.

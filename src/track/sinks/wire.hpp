@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-/// What trackers' files are made of.
+/// Parts that trackers' files are made of.
 namespace trireme::track {
 
 /// Message in Protocol Buffers' wire format: fields in the order of the calls.

@@ -26,7 +26,7 @@ void push(std::deque<double>& numbers, double number, std::size_t most) {
   if (numbers.size() > most) numbers.pop_front();
 }
 
-/// Of the terminal as wide as it is now; `before` columns are taken.
+/// Look for the terminal as wide as it is now; `before` columns are taken.
 Look look_of_terminal(std::size_t before) {
   const auto columns = log::terminal_columns();
   return {columns - std::min(columns, before), log::settings().colour, log::terminal_glyphs()};

@@ -29,7 +29,7 @@ class StepLines {
   ~StepLines();
 
   void took(const StepRecord& record, double tokens_per_second, double mfu);
-  /// What a line that stands between those of steps tells of.
+  /// Subject of a line that stands between those of steps.
   enum class Between { evaluation, save };
   /// Such a line: `text` behind "step 12/4000".
   void between(Between what, std::int64_t step, const std::string& text) const;
@@ -41,7 +41,7 @@ class StepLines {
   double seconds_left(std::int64_t step) const;
 
   Settings settings_;
-  /// Of the last steps, for the curve and its trend, and for the time left.
+  /// Losses and times of the last steps, for the curve and its trend, and for the time left.
   std::deque<double> losses_;
   std::deque<double> seconds_;
   /// The last line off a terminal, and the last status line.

@@ -11,7 +11,7 @@
 
 namespace trireme::train {
 
-/// What people read of a step.
+/// Figures of a step that people read.
 struct StepFigures {
   const StepRecord& record;
   std::int64_t steps = 0;  ///< of the whole run

@@ -23,7 +23,7 @@ class KeptPeak {
 
   /// Collective over the world. Looks for ranks of these kinds, each of which says its own.
   void look_up(const std::string& own_kind, comm::ProcessGroup& world);
-  /// What is kept; the same on all ranks.
+  /// The kept rate; the same on all ranks.
   std::optional<double> flops() const { return flops_; }
   /// Keeps larger numbers: GEMMs' for all runs, and what the run divides by, which a step may have
   /// raised, for the run. What cannot be written is warned of. Nothing before look_up(), and on

@@ -34,7 +34,7 @@ double fastest_gemm(device::Kernels& kernels, device::DType dtype);
 /// Collective over the world: fastest_gemm() of all ranks, at once and together.
 double fastest_gemms(device::Kernels& kernels, device::DType dtype, comm::ProcessGroup& world);
 
-/// What a rank's GEMMs are as fast as.
+/// The facts by which a rank's GEMMs are as fast as they are.
 struct PeakSubject {
   device::DType dtype = device::DType::f32;
   /// Empty without a GPU.

@@ -43,14 +43,14 @@ class AsyncSaves {
 
   /// A save from memory.
   bool is_running() const { return save_.has_value(); }
-  /// Of the save that is running.
+  /// Step of the save that is running.
   std::int64_t step() const;
   /// The save that is running, or was tried last, is for the nodes.
   bool is_for_nodes() const { return is_for_nodes_; }
   /// The same of a copy from the nodes to the run directory.
   bool is_draining() const { return drain_.has_value(); }
   std::int64_t draining_step() const;
-  /// What this rank's threads work on.
+  /// Work of this rank's threads.
   BusyThreads busy() const { return {save_ && save_->is_busy(), drain_ && drain_->is_busy()}; }
 
   /// Collective over the world. Begins to copy and to write the state. None is running. Training
@@ -122,7 +122,7 @@ class AsyncSaves {
   double stall_seconds_ = 0;
   std::optional<checkpoint::BackgroundSave> save_;
   bool is_for_nodes_ = false;
-  /// What goes to the run directory after the running save, from its values in memory.
+  /// The save that goes to the run directory after the running one, from its values in memory.
   std::optional<ToRun> after_save_;
   /// The same when that save has failed.
   std::optional<ToRun> refused_;

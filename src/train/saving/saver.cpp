@@ -119,7 +119,7 @@ void Saver::not_saved(std::int64_t step, SaveRecord::Tier tier, const comm::Agre
   if (error.code() != base::ExitCode::checkpoint) throw error;
   requests_.saved();
   report_.not_saved(step, tier, error.what());
-  // What is due then goes to the run directory at once (start, poll_save): only its failures
+  // A save that is due then goes to the run directory at once (start, poll_save): only its failures
   // lose work.
   if (tier == SaveRecord::Tier::nodes) return;
   const auto allowed = keys_.failures_allowed;
@@ -179,7 +179,7 @@ void Saver::poll() {
 BusyThreads Saver::busy() const {
   if (!async_saves_) return {};
   auto busy = async_saves_->busy();
-  // What tidies takes the folder of a save for garbage.
+  // Tidying takes the folder of a save for garbage.
   busy.draining |= is_tidying();
   return busy;
 }

@@ -34,7 +34,7 @@ class Saver {
     const std::string& tool_version;
     /// Secret that manifests are signed with, on the first rank; empty: they are not.
     std::string key;
-    /// What saves write with.
+    /// The file system that saves write with.
     checkpoint::FileSystem& files;
     /// Lock of the run on the first rank, null on others.
     const record::RunLock* lock;
@@ -86,7 +86,7 @@ class Saver {
   void finish();
   /// Waits for a tidy() beside training: it takes the folder of a save for garbage.
   void await_tidying() const;
-  /// What this rank's threads work on.
+  /// Work of this rank's threads.
   BusyThreads busy() const;
   /// Longest time that a save has taken; an estimate until one was timed.
   double expected_seconds() const;
@@ -110,7 +110,7 @@ class Saver {
   void start(Goal goal);
   /// False if that has failed.
   bool has_started(Goal goal);
-  /// What the nodes' own storage refuses goes to the run directory at once.
+  /// Saves that the nodes' own storage refuses go to the run directory at once.
   void poll_save();
   /// Copies of steps from the nodes to the run directory.
   void drain();
@@ -134,7 +134,7 @@ class Saver {
   comm::ProcessGroup& world_;
   Requests& requests_;
   Report& report_;
-  /// Of each checkpoint.
+  /// Contents of each checkpoint.
   const checkpoint::Contents contents_;
   /// Null where saves are not asynchronous; ends before what it copies from.
   std::unique_ptr<AsyncSaves> async_saves_;

@@ -152,7 +152,7 @@ void Trainer::load(runtime::Session& session) {
   cluster_.start_up.reached("state");
 }
 
-/// What decides how fast this rank computes, beside its device.
+/// The facts that decide how fast this rank computes, beside its device.
 std::string Trainer::rank_kind() const {
   const auto& binding = cluster_.binding;
   return base::format("{}; {}; {}; {}", options_.tool_version, device::cpu_model(),

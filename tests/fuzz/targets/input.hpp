@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-/// What the fuzzers make of their bytes. Seeds are texts that people can read.
+/// Inputs that fuzzers make of their bytes. Seeds are texts that people can read.
 namespace trireme::fuzz {
 
 inline std::string_view text_of(const std::uint8_t* data, std::size_t size) {
@@ -51,7 +51,7 @@ inline std::string_view take_part(std::string_view& text) {
   return part;
 }
 
-/// What must hold whatever the input is; the fuzzer keeps the input that breaks it.
+/// A condition that must hold whatever the input is; the fuzzer keeps the input that breaks it.
 inline void must(bool holds, const char* sentence) {
   if (holds) return;
   std::fprintf(stderr, "broken: %s\n", sentence);

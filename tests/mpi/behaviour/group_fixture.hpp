@@ -23,10 +23,9 @@ using device::Bf16;
 using device::DType;
 using device::Tensor;
 
-/// What serves a group: a backend of host memory, or copies from and to a simulated GPU over one,
+/// The server of a group: a backend of host memory, or copies from and to a simulated GPU over one,
 /// or what calls NCCL, with a stand-in for the library: waited for, or joined and left to the
-/// device.
-/// Shared memory is filled by ordinary stores, or past the caches.
+/// device. Shared memory is filled by ordinary stores, or past the caches.
 enum class Backend {
   mpi,
   shared,
@@ -60,7 +59,7 @@ inline const char* name(Backend backend) {
   return "?";
 }
 
-/// What every backend must do alike.
+/// The backends that must do everything alike.
 inline constexpr std::array all_backends{
     Backend::mpi,     Backend::shared,     Backend::shared_streaming,
     Backend::library, Backend::staged_mpi, Backend::staged_shared,

@@ -72,7 +72,7 @@ const std::vector<Arrangement> arrangements_of_shampoo{{1, 1, 1, 0, 1, optim::Ru
                                                        {1, 3, 2, 1, 1, optim::RuleKind::shampoo}};
 
 constexpr int saved_after = 2;
-/// What the first of them updates depends on moments, and the second shows it.
+/// The first step's update depends on moments, and the second step shows it.
 constexpr int more_steps = 2;
 
 engine::EngineOptions options_for(const Arrangement& arrangement) {
@@ -210,7 +210,7 @@ class Run {
   engine::Engine engine_;
 };
 
-/// What a layout saved, and the steps that it did afterwards.
+/// A layout's save, and the steps that it did afterwards.
 struct Saved {
   std::filesystem::path run;
   State state;
@@ -265,7 +265,7 @@ void load_in(Run& running, Saved& saved) {
   std::int64_t wrong = 0;
   for (const auto& part : engine.state_parts()) wrong += saved.state.wrong_elements(part);
   CHECK(wrong == 0);
-  // What the model computes with are the masters.
+  // The masters are what the model computes with.
   for (const auto& part : engine.parameter_parts()) wrong += saved.state.wrong_elements(part);
   CHECK(wrong == 0);
 }

@@ -40,7 +40,7 @@ std::vector<std::string> asking(const TextModel& made, const std::vector<std::st
   return all;
 }
 
-/// What each prompt is answered alone.
+/// Answers to each prompt alone.
 std::vector<std::string> answers_alone(const TextModel& made) {
   std::vector<std::string> answers;
   for (const auto& prompt : prompts) {

@@ -63,7 +63,7 @@ TEST_CASE("a run's model cannot be changed, and a refused start changes no file 
   const std::vector<std::pair<std::vector<std::string>, std::vector<std::string>>> changes{
       {{"model.num_hidden_layers=3"}, {"model.num_hidden_layers = 3 (--set) instead of 4"}},
       {{"model.hidden_size=64"}, {"model.hidden_size = 64 (--set) instead of 32"}},
-      // Of equal shapes.
+      // Settings that change no shape.
       {{"model.rope_theta=500"}, {"model.rope_theta = 500 (--set) instead of 10000"}},
       {{"model.num_attention_heads=2", "model.num_key_value_heads=1", "model.head_dim=16"},
        {"model.num_attention_heads = 2 (--set) instead of 4",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run directory owns: used from any folder, after everything that it was made of is gone.
+// The belongings of a run directory: used from any folder, after everything that it was made of is
+// gone.
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"

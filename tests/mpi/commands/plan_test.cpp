@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `trireme plan` says beforehand is what `trireme train` takes.
+// The memory that `trireme plan` tells beforehand is what `trireme train` takes.
 #include "trireme/base/format.hpp"
 
 #include "mpi/commands/ranks.hpp"

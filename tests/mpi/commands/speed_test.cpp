@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run says of its own speed, beside what can be counted from outside.
+// Speed as a run tells its own, beside what can be counted from outside.
 #include "mpi/commands/ranks.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -44,7 +44,7 @@ Trained train(const std::filesystem::path& folder, const std::string& name,
            "train.global_batch=4", "train.steps=" + std::to_string(steps), "train.log_every=1",
            "numerics.threads=1", "numerics.peak_flops=" + peak}),
       .timeout_seconds = 120};
-  // What the user's programs have measured is kept there.
+  // Measurements of the user's programs are kept there.
   start.environment["XDG_CACHE_HOME"] = (folder / "cache").string();
   const auto end = run_program(start);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;

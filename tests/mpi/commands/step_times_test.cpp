@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step's line in metrics.jsonl says of the step's time.
+// The times of a step in its line of metrics.jsonl.
 #include "mpi/commands/ranks.hpp"
 #include "support/temporary_folder.hpp"
 

@@ -17,7 +17,7 @@ using namespace trireme::testing;
 
 namespace {
 
-/// Of the staged ones one is enough: the deadline is that of the group beneath.
+/// One of the staged ones is enough: the deadline is that of the group beneath.
 constexpr std::array patient_backends{Backend::mpi, Backend::shared, Backend::staged_shared,
                                       Backend::nccl, Backend::nccl_joined};
 

@@ -164,7 +164,7 @@ comm::nccl::Api api_of_nobody() {
   return api;
 }
 
-/// What one of so many ranks does, with the options that runs have.
+/// The begin of one of so many ranks, with the options that runs have.
 Beginning begin_as(const comm::nccl::Api& api, int rank, int ranks) {
   std::vector<base::Rank> everyone;
   for (int each = 0; each < ranks; ++each) everyone.emplace_back(each);

@@ -338,7 +338,8 @@ TEST_CASE("after a failure communicators are aborted before memory that they wor
   } catch (const std::runtime_error& error) {
     CHECK(std::string(error.what()) == "something else");
   }
-  // Of both directions, or of all; those in which nothing was under way forgot the memory instead.
+  // Communicators of both directions are aborted, or all; those in which nothing was under way
+  // forgot the memory instead.
   CHECK(stage.nccl->aborted == (messages ? 2 : 1));
   stage.world->barrier();
 }

@@ -12,7 +12,7 @@ namespace trireme::testing {
 inline constexpr int steps_over_nccl = 4;
 
 std::vector<base::Rank> everybody();
-/// Of as many ranks as there are, with more of tensor parallelism where they are few.
+/// Mesh of as many ranks as there are, with more of tensor parallelism where they are few.
 layout::Mesh mesh_of_world();
 engine::EngineOptions options_for(const layout::Mesh& mesh, int zero_level);
 

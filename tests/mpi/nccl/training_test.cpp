@@ -22,7 +22,7 @@ using model::Architecture;
 
 namespace {
 
-/// What a device forgets to put in order.
+/// The order that a device forgets.
 enum class Forgets { that_it_follows_groups, that_groups_follow_it };
 
 /// Passes all on but that.

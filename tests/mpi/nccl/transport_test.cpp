@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What carries data is shown by the first operation of all ranks, and all ranks judge it together.
+// The transport is shown by the first operation of all ranks, and all ranks judge it together.
 #include "trireme/comm/peer_error.hpp"
 #include "trireme/runtime/device_groups.hpp"
 

@@ -21,7 +21,7 @@ struct Waits {
   std::uint64_t device = 0;
   int works = 0;
   int joins = 0;
-  /// Of those the tensor-parallel group's, which no look at what is done can make fewer.
+  /// Joins of the tensor-parallel group, which no look at what is done can make fewer.
   int tensor_joins = 0;
 };
 
@@ -87,7 +87,7 @@ class CountingGroup final : public comm::ProcessGroup {
   Waits& waits_;
 };
 
-/// Of the second step.
+/// Waits of the second step.
 Waits waits_of_a_step(FakeNccl& nccl, const engine::EngineOptions& options) {
   SimulatedKernels kernels(device::make_cpu_kernels(1));
   Waits waits;

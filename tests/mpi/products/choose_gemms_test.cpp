@@ -110,7 +110,7 @@ TEST_CASE("all ranks compute a product in one way, and the next run does as this
   TuningCache cache("pretended GPU");
   REQUIRE(cache.merge(first.text()).ok());
   CHECK(cache.size() == static_cast<std::size_t>(2 + 2 * world.size()));
-  // Of what all ranks timed, the first rank's choice counts.
+  // The first rank's choice counts, although all ranks timed.
   const auto* const shared = cache.find(gemm_of(calls.front()).descriptor.text());
   REQUIRE(shared != nullptr);
   CHECK(shared->front() == 100);
@@ -274,6 +274,6 @@ TEST_CASE("products in FP8 are among a step's products") {
     ++quantised;
     CHECK(device::cuda::gemm_of(call).descriptor.in == device::DType::e4m3);
   }
-  // Of a step and of an evaluation.
+  // Copies of a step and of an evaluation.
   CHECK(quantised == 2 * 4 * options.model.num_hidden_layers);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a start says of its phases, against waits whose length is known.
+// Phases of a start as it tells them, against waits whose length is known.
 #include "trireme/runtime/start_up.hpp"
 
 #include "support/mpi/world.hpp"

@@ -189,7 +189,7 @@ std::vector<layout::Mesh> tensor_meshes() {
   }
 }
 
-/// Of one micro-batch, in its forward and in its backward on a stage.
+/// Meetings of one micro-batch, in its forward and in its backward on a stage.
 struct Meetings {
   std::size_t forward = 0;
   std::size_t backward = 0;

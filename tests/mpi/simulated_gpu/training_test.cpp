@@ -45,7 +45,7 @@ engine::EngineOptions options_for(Architecture architecture, const layout::Mesh&
   return options;
 }
 
-/// What the host's own memory gives, and what the device's gives.
+/// Comparison of the results in the host's own memory and in the device's.
 void compare(const engine::EngineOptions& options, Haste haste) {
   still_going(options.sharding.mesh.text());
   CAPTURE(options.sharding.mesh.text(), model::name(options.model.architecture),

@@ -137,7 +137,7 @@ TEST_CASE("a node's storage that fails costs no step that is due in the run dire
   RunFolder folder;
   const bool is_first = mpi().world_rank() == base::Rank(0);
   for (const auto& call : calls) {
-    // What is left there when a save has failed is the nodes' own affair.
+    // Files that are left there when a save has failed are the nodes' own affair.
     if (call == "remove_folder") continue;
     for (const auto error_number : error_numbers) {
       INFO(call << " fails: " << std::strerror(error_number));
@@ -173,8 +173,9 @@ TEST_CASE("steps on nodes ask checkpoint.directory for nothing") {
                             .tool_version = {},
                             .on_step = {},
                             .files = checkpoint::FileSystem::system()};
-  // What says whose the checkpoints are is wrong while the saves of steps 2 and 3, at least, begin
-  // and end: they must not look at it, for a store that is down would fail them likewise.
+  // The file that says whose the checkpoints are is wrong while the saves of steps 2 and 3, at
+  // least, begin and end: they must not look at it, for a store that is down would fail them
+  // likewise.
   start.on_step = [&](const train::StepRecord& record) {
     if (mpi().world_rank() != base::Rank(0)) return;
     if (record.step == 2) {

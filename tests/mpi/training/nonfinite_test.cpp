@@ -59,7 +59,7 @@ std::vector<std::string> numbers_from(const fs::path& run, std::int64_t first) {
   return numbers;
 }
 
-/// What the newest checkpoint says of updates.
+/// Updates that the newest checkpoint counts.
 std::int64_t updates_of(const fs::path& run) {
   const auto steps = checkpoint::list(checkpoint::checkpoints_of_run(run));
   const auto manifest = base::value_or_throw(checkpoint::read_manifest(steps.front().path));
@@ -78,7 +78,7 @@ TEST_CASE("a step that is not finite changes nothing, and the run ends with what
   CHECK(end.text.find("at step 3") != std::string::npos);
   CHECK(end.text.find("step 2 is saved") != std::string::npos);
   CHECK(steps_of(run, "save") == Steps{2});
-  // What was saved is good: the run goes on from it to its end.
+  // The save is good: the run goes on from it to its end.
   CHECK(run_of(folder, run, 0, {}).code == base::ExitCode::done);
   folder.wait();
   CHECK(steps_of(run, "train") == Steps{1, 2, 3, 4, 5, 6});

@@ -30,8 +30,8 @@ constexpr int short_run = 5;
 double tolerance(optim::RuleKind rule) {
   return rule == optim::RuleKind::shampoo ? 5e-5 : 1e-5;
 }
-/// Of all parameters after a run, as one vector. Rules with factors of a gradient's sides turn
-/// directions that losses do not depend on by what rounding leaves there.
+/// Tolerance of all parameters after a run, as one vector. Rules with factors of a gradient's sides
+/// turn directions that losses do not depend on by what rounding leaves there.
 double parameter_tolerance(optim::RuleKind rule) {
   return optim::traits(rule).has_owner_states ? 1e-3 : 1e-4;
 }

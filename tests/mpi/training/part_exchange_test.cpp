@@ -32,7 +32,7 @@ constexpr std::int64_t rows = 25;
 constexpr std::int64_t columns = 36;
 /// More than ranks, and no multiple of them.
 constexpr std::int64_t matrices = 7;
-/// Of an owner's matrix.
+/// Bytes of an owner's matrix.
 constexpr std::int64_t matrix_bytes = rows * columns * std::int64_t{sizeof(float)};
 
 /// Numbers of a step by matrix and place, the same on all ranks.

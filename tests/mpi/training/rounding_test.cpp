@@ -109,7 +109,7 @@ class Trained {
     }
     return elements;
   }
-  /// What the masters that are here become after `step`.
+  /// The masters that are here, as they are rounded after `step`.
   Elements rounded_masters(std::int64_t step) {
     Elements elements;
     for (const auto& part : engine_.state_parts()) {
@@ -141,7 +141,7 @@ struct Compared {
   std::int64_t differences = 0;
 };
 
-/// What `some` has, which must all be in `all`.
+/// The elements of `some`, which must all be in `all`.
 Compared compared(const Trained::Elements& some, const Trained::Elements& all) {
   Compared result;
   for (const auto& [name, bits] : some) {
@@ -184,7 +184,7 @@ TEST_CASE("every element is rounded by the bits of its number, wherever it lies"
         // Another step has other bits: most elements have something to cut off.
         const auto other_step = compared(trained.rounded_masters(steps + 1), parameters);
         CHECK(other_step.differences > other_step.elements / 10);
-        // What other data-parallel ranks have rounded is the same.
+        // Elements that other data-parallel ranks have rounded are the same.
         if (zero_level == 0) plain = parameters;
         CHECK(parameters == plain);
         // As after a checkpoint is loaded: the masters are written again, of the step they are of.

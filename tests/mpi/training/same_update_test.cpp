@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an update makes of the same gradients is the same, bit by bit, on one rank and at every
-// layout: whoever owns a matrix, and in however many parts its gradient comes to the owner.
+// The update by the same gradients is the same, bit by bit, on one rank and at every layout:
+// whoever owns a matrix, and in however many parts its gradient comes to the owner.
 #include "trireme/base/json.hpp"
 #include "trireme/comm/bytes.hpp"
 #include "trireme/engine/measure.hpp"
@@ -39,7 +39,7 @@ engine::EngineOptions options_for(optim::RuleKind rule, const layout::Mesh& mesh
   options.schedule.sequence_length = 12;
   options.sharding.rule.kind = rule;
   options.sharding.rule.factors.root_every = 2;
-  // Of one rule: heads apart, and a matrix that stays with AdamW.
+  // Cases of one rule: heads apart, and a matrix that stays with AdamW.
   if (rule == optim::RuleKind::muon) {
     options.sharding.matrices = {{"layers.1.attention.output.weight"}, true};
   }

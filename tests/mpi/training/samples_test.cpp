@@ -110,7 +110,7 @@ std::vector<base::Json> losses_of(const std::filesystem::path& run) {
   return losses;
 }
 
-/// What generation answers, on the first rank.
+/// Answers of generation, on the first rank.
 std::vector<inference::Answer> generated(const config::Config& config,
                                          const std::filesystem::path& weights, double temperature) {
   inference::GenerateRequest request;

@@ -18,7 +18,7 @@ using optim::SharedMatrix;
 
 namespace {
 
-/// What ranks hold: rows, and what they compute is the same part of the matrix (data-parallel
+/// Parts that ranks hold: rows, and what they compute is the same part of the matrix (data-parallel
 /// ranks); or rows or columns, as tensor-parallel ranks do, and they compute something else.
 enum class Held { rows, rows_of_others, columns_of_others };
 

@@ -98,7 +98,7 @@ engine::EngineOptions options_for(const layout::Mesh& mesh, int zero_level) {
   return options;
 }
 
-/// What this rank has of the table, as bytes.
+/// Part of the table that this rank has, as bytes.
 std::string table_of(engine::Engine& engine) {
   for (const auto& part : engine.parameter_parts()) {
     if (part.name != "embedding.weight") continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What engine::traffic_of says of a step is what the operations of a real step move.
+// Traffic of a step by engine::traffic_of is what the operations of a real step move.
 #include "trireme/engine/measure.hpp"
 #include "trireme/telemetry/spans.hpp"
 

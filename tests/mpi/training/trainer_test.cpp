@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run does beside training: steps that go and stay, the time that a stop needs, what Slurm
+// The work of a run beside training: steps that go and stay, the time that a stop needs, what Slurm
 // is told, a lock that is gone, a peak that was beaten.
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
@@ -321,7 +321,7 @@ TEST_CASE("the longest batch of an evaluation counts for the time that a stop ne
   CHECK(steps_of(run, "train") == Steps{1, 2});
   CHECK(steps_of(run, "stop") == Steps{2});
   CHECK(saved_steps(run) == Steps{2});
-  // What was interrupted is not told.
+  // An evaluation that was interrupted is not told.
   CHECK(steps_of(run, "eval").empty());
 }
 

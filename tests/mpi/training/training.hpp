@@ -34,14 +34,14 @@ std::vector<layout::Mesh> meshes_of(int world_size, model::Architecture architec
 /// Made-up tokens of a step, which depend on the sample's global index alone.
 void fill(engine::Engine& engine, int step);
 
-/// What one step said; compared bit by bit or closely.
+/// Numbers of one step; compared bit by bit or closely.
 struct Observed {
   double loss = 0;
   double norm = 0;
   bool operator==(const Observed&) const = default;
 };
 
-/// What a rank had of one parameter when a run ended: its master.
+/// A rank's part of one parameter when a run ended: its master.
 struct ParameterCopy {
   std::string name;
   layout::Shape shape;
@@ -72,7 +72,7 @@ struct TrainedRun {
   std::vector<ParameterCopy> parameters;
 };
 
-/// What is done between a step's reduced gradients and its update.
+/// An action between a step's reduced gradients and its update.
 using BeforeUpdate = std::function<void(engine::Engine&, int step)>;
 
 /// Trains on made-up tokens; checks that the run took exactly the memory that was measured for it.
@@ -83,7 +83,7 @@ TrainedRun run_training(const engine::EngineOptions& options, const comm::AxisGr
 std::vector<Observed> train(const engine::EngineOptions& options, const comm::AxisGroups& groups,
                             device::Kernels& kernels, int steps, double learning_rate = 3e-3);
 
-/// What rank 0 alone observes, told to all ranks: the other ranks' cores are worth more to it.
+/// Observations of rank 0 alone, told to all ranks: the other ranks' cores are worth more to it.
 std::vector<Observed> train_serially(const engine::EngineOptions& options, device::Kernels& kernels,
                                      int steps, double learning_rate = 3e-3);
 

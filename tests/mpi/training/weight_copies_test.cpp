@@ -58,7 +58,7 @@ std::vector<layout::Mesh> meshes() {
   return meshes_for_fp8();
 }
 
-/// What of a step quantises, and what of an evaluation behind it.
+/// Quantised copies of a step, and of an evaluation behind it.
 struct Quantised {
   int training = 0;
   int evaluation = 0;

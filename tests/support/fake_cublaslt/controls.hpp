@@ -6,10 +6,10 @@
 
 namespace trireme::testing {
 
-/// What tests tell the stand-in of cuBLASLt, and what it tells them. They find it by the function
+/// Words between tests and the stand-in of cuBLASLt. They find it by the function
 /// fake_cublaslt_controls of the library that they have opened.
 struct CublasltControls {
-  /// Of cublasLtEpilogue_t: heuristics do not offer it. 0: all are offered.
+  /// A cublasLtEpilogue_t that heuristics do not offer. 0: all are offered.
   std::uint32_t refused_epilogue = 0;
   /// cublasLtMatmul fails with this epilogue, though heuristics offered it. 0: none.
   std::uint32_t failing_epilogue = 0;
@@ -23,9 +23,9 @@ struct CublasltControls {
   /// With sums in halves that were rounded to a result's type that is not fp32.
   std::uint64_t rounded = 0;
   std::uint64_t slow = 0;
-  /// Of all of those, with an epilogue other than the default.
+  /// Products among them with an epilogue other than the default.
   std::uint64_t with_epilogue = 0;
-  /// Of all of those, batches of several matrices; and multiplications and additions.
+  /// Batches of several matrices among them; and multiplications and additions.
   std::uint64_t batches = 0;
   std::uint64_t flops = 0;
   /// Root mean squares of A and B, the smallest and the largest of all of those since a test set

@@ -37,7 +37,7 @@ struct Field {
   void* place = nullptr;
 };
 
-/// What the stand-in computes with.
+/// Fields that the stand-in computes with.
 Field field_of(Operation& operation, int attribute) {
   const auto of = [](auto& member) { return Field{sizeof(member), static_cast<void*>(&member)}; };
   switch (attribute) {

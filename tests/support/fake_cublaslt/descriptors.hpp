@@ -67,12 +67,12 @@ struct Preference {
   std::int8_t beyond = 0;
 };
 
-/// What lies there; false where nothing was initialised.
+/// Reads what lies there; false where nothing was initialised.
 bool read(const cublasLtMatmulDescOpaque_t* from, Operation& to);
 bool read(const cublasLtMatrixLayoutOpaque_t* from, Layout& to);
 bool read(const cublasLtMatmulPreferenceOpaque_t* from, Preference& to);
 
-/// Of a CUDA type that the stand-in knows; 0: it does not.
+/// Size of a CUDA type that the stand-in knows; 0: it does not.
 std::size_t size_of(std::int32_t type);
 
 }  // namespace trireme::testing::cublaslt

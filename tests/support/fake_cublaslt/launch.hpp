@@ -21,7 +21,7 @@ struct Launch {
   Factors factors;
   void* workspace = nullptr;
   std::size_t workspace_bytes = 0;
-  /// Of all matrices.
+  /// Bytes for all matrices.
   std::uint64_t needed_bytes() const { return record.workspace_bytes * problem.matrices(); }
   /// Else a recording may run it again.
   bool once = false;

@@ -83,7 +83,7 @@ cublasStatus_t judge_types(const Problem& problem) {
   return listed ? fine : refuse(unsupported, "no such combination of types is listed");
 }
 
-/// What the documents ask of FP8 before Blackwell, and of "Tensor Core Usage" beside it.
+/// Demands of the documents on FP8 before Blackwell, and of "Tensor Core Usage" beside it.
 cublasStatus_t judge_float8(const Problem& problem, int capability) {
   const auto& operation = problem.operation;
   constexpr std::uint64_t pack = 16;

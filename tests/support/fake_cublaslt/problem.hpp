@@ -31,14 +31,14 @@ struct Problem {
   std::uint64_t k() const { return operation.transpose_a == CUBLAS_OP_N ? a.columns : a.rows; }
   std::size_t matrices() const { return static_cast<std::size_t>(d.matrices); }
   bool float8() const { return a.type == CUDA_R_8F_E4M3; }
-  /// Of bias and aux, told or by default.
+  /// Types of bias and aux, told or by default.
   std::int32_t bias_type() const;
   std::int32_t aux_type() const;
-  /// Of all that decides how one matrix is computed, without addresses.
+  /// Digest of all that decides how one matrix is computed, without addresses.
   std::uint64_t digest() const;
 };
 
-/// Of those that the stand-in computes; others are refused by judge().
+/// Parts of epilogues that the stand-in computes; others are refused by judge().
 EpilogueParts parts_of(std::uint32_t epilogue);
 
 /// Whether the library's documents allow it: SUCCESS, INVALID_VALUE for what contradicts itself,

@@ -5,8 +5,8 @@
 
 namespace trireme::testing::cublaslt {
 
-/// What the stand-in asks of the CUDA runtime that the program has: as the program's own functions,
-/// so that streams are those of the program. Null: the program has none.
+/// Functions of the CUDA runtime that the stand-in calls: as the program's own functions, so that
+/// streams are those of the program. Null: the program has none.
 struct Runtime {
   decltype(&cudaLaunchHostFunc) launch_host_function = nullptr;
   decltype(&cudaGetDevice) get_device = nullptr;
@@ -17,7 +17,7 @@ struct Runtime {
 
 const Runtime& runtime();
 
-/// Of the thread; 0 where nobody says.
+/// Device of the thread; 0 where nobody says.
 int current_device();
 /// 90 for 9.0, which is also where nobody says.
 int capability_of(int device);

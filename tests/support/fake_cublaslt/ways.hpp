@@ -23,22 +23,22 @@ enum class Way : std::uint32_t {
 struct Record {
   std::uint64_t mark = 0;
   std::uint64_t problem = 0;
-  /// Of one matrix.
+  /// Workspace of one matrix.
   std::uint64_t workspace_bytes = 0;
   Way way = Way::plain;
-  /// What addresses were promised to be multiples of.
+  /// Alignments that addresses were promised to have.
   std::uint16_t alignment_a = 1;
   std::uint16_t alignment_b = 1;
   std::uint16_t alignment_c = 1;
   std::uint16_t alignment_d = 1;
   std::uint16_t alignment_bias = 1;
   std::uint16_t alignment_aux = 1;
-  /// Of all before it.
+  /// Digest of all before it.
   std::uint64_t digest = 0;
 };
 
-/// What there is for a described product, best first as the heuristics see it. Empty: the
-/// preferences allow none.
+/// Ways for a described product, best first as the heuristics see it. Empty: the preferences allow
+/// none.
 std::vector<Record> ways_for(const Problem& problem, const Preference& preference);
 
 /// False where nothing of ours lies there, or something changed it.

@@ -296,8 +296,8 @@ void FakeCudnn::get(CudnnDescriptor& descriptor, Attribute attribute, std::int64
   }
 }
 
-/// What tensors by value are when a run is issued, four bytes each: the caller's numbers may be
-/// gone when it runs.
+/// Tensors by value when a run is issued, four bytes each: the caller's numbers may be gone when it
+/// runs.
 std::map<std::int64_t, std::uint32_t> FakeCudnn::numbers_of(
     const CudnnDescriptor& graph, const std::map<std::int64_t, void*>& addresses) {
   std::map<std::int64_t, std::uint32_t> numbers;

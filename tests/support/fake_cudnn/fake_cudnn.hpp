@@ -22,7 +22,7 @@ struct CudnnEngine {
   std::size_t workspace_bytes = 512;
 };
 
-/// What was set of an attribute.
+/// Values that were set of an attribute.
 struct CudnnValue {
   device::cudnn::Type type{};
   std::int64_t count = 0;
@@ -39,7 +39,7 @@ struct CudnnDescriptor {
   device::cudnn::Kind kind{};
   bool finalized = false;
   std::map<device::cudnn::Attribute, CudnnValue> values;
-  /// Of an engine configuration and what is made of it.
+  /// Engine of an engine configuration and what is made of it.
   CudnnEngine engine;
 
   bool has(device::cudnn::Attribute attribute) const { return values.contains(attribute); }
@@ -106,7 +106,7 @@ class FakeCudnn {
   bool settled_ = true;
 };
 
-/// What lies where a product is added up.
+/// Content of the place where a product is added up.
 enum class Sums { as_found, made_zero };
 /// Runs a graph's operations on the memory that a variant pack names.
 void interpret(const CudnnDescriptor& graph, const std::map<std::int64_t, void*>& addresses,

@@ -14,7 +14,7 @@ namespace {
 using namespace trireme::device::cudnn;
 using trireme::testing::FakeCudnn;
 
-/// Of the program that opened this library.
+/// Function of the program that opened this library.
 template <typename Function>
 Function* of_program(const char* name) {
   auto* const function = reinterpret_cast<Function*>(::dlsym(RTLD_DEFAULT, name));

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-// What tests may ask of the stand-in, found in the library by name.
+// Functions of the stand-in for tests, found in the library by name.
 extern "C" {
 
 /// The next call of this function fails; null: none.

@@ -5,7 +5,7 @@
 
 namespace trireme::testing {
 
-/// What tests tell the stand-in of cuSOLVER, and what it tells them. They find it by the function
+/// Words between tests and the stand-in of cuSOLVER. They find it by the function
 /// fake_cusolver_controls of the library that they have opened.
 struct CusolverControls {
   /// As many of the next eigendecompositions do not converge.

@@ -138,7 +138,7 @@ Extent matrix(const Real* a, int n, int lda) {
   return {"A", a, bytes_of<Real>(std::int64_t{lda} * (n - 1) + n)};
 }
 
-/// What lies in a workspace, or in results before a routine, is nobody's.
+/// Numbers in a workspace, or in results before a routine, are nobody's.
 template <typename Real>
 void poison(Real* memory, int count) {
   std::fill_n(memory, count, std::numeric_limits<Real>::quiet_NaN());

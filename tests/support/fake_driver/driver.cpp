@@ -42,7 +42,7 @@ void keep(const void* image) {
   images().emplace_back(static_cast<const char*>(image), elf_bytes(image));
 }
 
-/// Of what handles are made: nothing, but not null.
+/// Handles are made of nothing, but not null.
 void* some_handle() {
   static int something = 0;
   return &something;
@@ -132,7 +132,7 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks) {
   return success;
 }
 
-// What has no answer.
+// Functions without an answer.
 int cuCtxGetDevice() {
   return no_device;
 }

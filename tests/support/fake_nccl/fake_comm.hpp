@@ -13,7 +13,7 @@ struct FakeTransfer {
   comm::Work work;
 };
 
-/// Of which memory a member makes use in an operation.
+/// Use that a member makes of memory in an operation.
 struct FakeUse {
   std::int64_t known = 0;
   /// In memory that NCCL has allocated, where others reach it; -1 elsewhere.
@@ -49,7 +49,7 @@ class FakeComm : public std::enable_shared_from_this<FakeComm> {
   const std::vector<int>& members() const { return members_; }
   std::uint64_t id() const { return id_; }
 
-  /// What `call` begins is done after enough looks, and once `until` holds.
+  /// The work that `call` begins is done after enough looks, and once `until` holds.
   void begin(const char* call, std::function<bool()> until);
   comm::nccl::Result look();
   void abort() { aborted_ = true; }

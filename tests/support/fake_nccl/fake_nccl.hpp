@@ -18,7 +18,7 @@
 
 namespace trireme::testing {
 
-/// What a library does wrong, or late.
+/// Faults and delays of a library.
 struct NcclFaults {
   /// How many looks it takes until a call has been done.
   int looks = 2;
@@ -34,7 +34,7 @@ struct NcclFaults {
   std::optional<comm::nccl::Result> fails_later;
   /// Calls that a group may have.
   std::size_t calls_per_group = 2048;
-  /// What this function returns: "ncclAllReduce".
+  /// The call that fails: "ncclAllReduce".
   std::string refused_call;
   comm::nccl::Result refusal = comm::nccl::Result::internal_error;
 };
@@ -63,7 +63,7 @@ class FakeNccl {
   int ended_in_order = 0;
   int aborted = 0;
   int ids_made = 0;
-  /// Of the last communicator that began with several.
+  /// Ids of the last communicator that began with several.
   int ids_taken = 0;
   /// Neither ended nor aborted.
   std::size_t alive() const { return comms_.size(); }

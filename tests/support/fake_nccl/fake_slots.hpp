@@ -13,7 +13,7 @@ namespace trireme::testing {
 inline constexpr std::size_t fake_slots = 8;
 extern std::array<FakeNccl*, fake_slots> fakes;
 
-/// What an id of FakeNccl holds.
+/// Words that an id of FakeNccl holds.
 struct IdWords {
   std::int32_t maker = -1;
   std::int32_t number = -1;

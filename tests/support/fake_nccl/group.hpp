@@ -10,7 +10,7 @@ namespace trireme::testing {
 std::unique_ptr<FakeNccl> make_fake_nccl(comm::MpiRuntime& mpi,
                                          const std::vector<base::Rank>& ranks);
 
-/// What a test has in mind: faults of the library, and how its group's operations end.
+/// Plan of a test: faults of the library, and how its group's operations end.
 struct FakePlan {
   std::function<void(FakeNccl&)> faults{};
   Ends ends = Ends::waited;

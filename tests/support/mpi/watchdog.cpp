@@ -32,7 +32,7 @@ void Watchdog::enter(const std::string& test_case) {
 
 std::chrono::duration<double> Watchdog::limit_from(const char* ctest_seconds) {
   constexpr double by_hand = 3600;
-  // What is left is for the ranks that are late to say it too.
+  // The rest is for the ranks that are late to say it too.
   constexpr double share = 0.85;
   const double seconds = ctest_seconds == nullptr ? 0 : std::atof(ctest_seconds);
   return std::chrono::duration<double>(seconds > 0 ? share * seconds : by_hand);

@@ -20,7 +20,7 @@ class Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  /// What is named from now on.
+  /// The case that is named from now on.
   void enter(const std::string& test_case);
 
   /// Shorter than what ctest allows, whose end says nothing: of TRIREME_TEST_TIMEOUT in seconds

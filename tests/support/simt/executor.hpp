@@ -39,7 +39,7 @@ class Executor {
   void launch(const std::string& kernel, std::int64_t blocks, int threads,
               const std::function<void()>& body);
 
-  // What the vocabulary calls, on a thread of a kernel.
+  // Functions that the vocabulary calls, on a thread of a kernel.
 
   int thread() const { return actor_.thread; }
   int threads() const { return threads_; }

@@ -31,7 +31,7 @@ class Fiber {
   void* caller_stack_pointer_ = nullptr;
   Body body_ = nullptr;
   void* argument_ = nullptr;
-  // What the address sanitizer must know of the two stacks.
+  // Marks by which the address sanitizer knows the two stacks.
   void* fiber_marks_ = nullptr;
   void* caller_marks_ = nullptr;
   const void* caller_bottom_ = nullptr;

@@ -11,7 +11,7 @@
 
 namespace trireme::device::simt {
 
-/// What a launch by addresses alone must know of a kernel.
+/// Facts on a kernel that a launch by addresses alone needs.
 struct KernelEntry {
   /// The kernel's own address, for its name.
   const void* code = nullptr;
@@ -32,7 +32,7 @@ std::function<void()> bind_arguments(void (*kernel)(Parameters...), void** addre
                       addresses[Indices])...)] { std::apply(kernel, arguments); };
 }
 
-/// What stands for a kernel where only an address can be told: the runtime's launches.
+/// Address that stands for a kernel in the runtime's launches, which can be told nothing else.
 template <typename... Parameters>
 const void* kernel_address(void (*kernel)(Parameters...)) {
   static std::mutex mutex;

@@ -56,7 +56,7 @@ class ReferenceGemm {
   static bool backward_gelu(const GemmCall&) { return false; }
 
  private:
-  /// What no product has computed.
+  /// The triangle that no product has computed.
   static void spoil_upper_triangle(const Tensor& matrices) {
     const auto n = matrices.dim(2);
     with_type(matrices.dtype(), [&](auto element) {
@@ -92,7 +92,7 @@ class HostKernels final : public cuda::OwnKernels<HostLauncher, ReferenceGemm> {
 
 void ExecutedKernels::run(const char* operation, std::span<const test::Operand> operands,
                           const Body& body) {
-  // What the library writes, the executor does not see: to own kernels it is written already.
+  // Writes of the library are not seen by the executor: to own kernels it is written already.
   const std::string_view name(operation);
   const bool by_library = name.starts_with("linear") || name == SymmetricProduct::name ||
                           name == AddProduct::name || name == SymmetricEigenvectors::name ||

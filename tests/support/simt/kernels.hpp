@@ -19,7 +19,7 @@ class ExecutedKernels final : public test::OperandKernels {
 
   const char* name() const override { return "simt"; }
   void synchronize() override {}
-  /// Of the last operation, by operand.
+  /// Traffic of the last operation, by operand.
   const std::map<std::string, Traffic>& traffic() const { return traffic_; }
 
  private:

@@ -9,7 +9,7 @@
 
 namespace trireme::device::simt {
 
-/// What device::cuda::Launcher is on a GPU: starts kernels, here on an executor.
+/// Launcher as device::cuda::Launcher on a GPU: starts kernels, here on an executor.
 class HostLauncher : public cuda::LauncherBase {
  public:
   HostLauncher(Executor& executor, Memory& memory) : executor_(executor), memory_(memory) {

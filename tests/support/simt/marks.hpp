@@ -66,7 +66,7 @@ class Marks {
   std::uint64_t written_run_ = 0;
   Touch write_;
   std::array<WarpReads, 2> reads_;
-  // Of any block of this launch.
+  // Writer of any block of this launch.
   std::int64_t writer_block_ = nobody;
   std::int64_t reader_block_ = nobody;
   std::int64_t other_reader_block_ = nobody;

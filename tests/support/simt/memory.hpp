@@ -16,7 +16,7 @@
 
 namespace trireme::device::simt {
 
-/// What a kernel did that it may not; the text names kernel, block, thread and line.
+/// Fault of a kernel that did what it may not; the text names kernel, block, thread and line.
 class Fault : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -24,7 +24,7 @@ class Fault : public std::runtime_error {
 
 enum class Access { read, write };
 
-/// What kernels moved between memory and registers, and in how many accesses.
+/// Bytes that kernels moved between memory and registers, and in how many accesses.
 struct Traffic {
   std::int64_t read_bytes = 0;
   std::int64_t reads = 0;

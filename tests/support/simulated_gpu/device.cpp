@@ -16,7 +16,7 @@ using device::Tensor;
 using simulated_gpu::Marker;
 using simulated_gpu::Stream;
 
-/// Of all simulated devices; never destroyed, because arenas may be.
+/// Memory of all simulated devices; never destroyed, because arenas may be.
 simulated_gpu::Memory& memory() {
   static auto* const all = new simulated_gpu::Memory;
   return *all;
@@ -42,7 +42,7 @@ void expect_of_host(const void* address, const char* operation) {
   }
 }
 
-/// Of no bytes the addresses may be null, which memcpy forbids.
+/// Addresses of no bytes may be null, which memcpy forbids.
 void copy_bytes(const void* from, void* to, std::size_t bytes) {
   if (bytes > 0) std::memcpy(to, from, bytes);
 }
@@ -58,7 +58,7 @@ class Point final : public device::Event::Point {
     return marker_.passed();
   }
   void block() override {
-    // What takes its time may need this very thread to go on.
+    // Work that takes its time may need this very thread to go on.
     if (!marker_.run()) throw std::logic_error("the host blocks on work that nobody drives");
   }
   void* handle() override { return &marker_; }

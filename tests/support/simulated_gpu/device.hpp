@@ -21,7 +21,7 @@ namespace trireme::testing {
 
 using simulated_gpu::Haste;
 
-/// What was done with memory that a GPU would not allow; the text names operation and memory.
+/// Use of memory that a GPU would not allow; the text names operation and memory.
 class DeviceFault : public std::logic_error {
  public:
   using std::logic_error::logic_error;
@@ -101,7 +101,7 @@ class SimulatedKernels final : public device::test::OperandKernels {
 
   std::unique_ptr<device::Kernels> inner_;
   SimulatedDevice device_;
-  /// Of sums that were started.
+  /// Answers of sums that were started.
   std::vector<std::shared_ptr<const double>> answers_;
 };
 

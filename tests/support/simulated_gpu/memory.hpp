@@ -21,7 +21,7 @@ struct Block {
   std::size_t bytes = 0;
   Kind kind = Kind::device;
   int gpu = 0;
-  /// What it is for, in the texts of faults.
+  /// Purpose of the memory, in the texts of faults.
   const char* label = "device memory";
   /// Lets work end that was issued before it is freed, and may use it.
   std::function<void()> before_free{};
@@ -47,7 +47,7 @@ class Memory {
   void free(Block& block);
   /// Freed or not; the end counts, for tensors without elements. Null: the host's own.
   Block* block_of(const void* address);
-  /// What blocks of a GPU take of its memory, which it gives out in large pieces.
+  /// Memory that blocks of a GPU take, which it gives out in large pieces.
   std::size_t taken_bytes(int gpu) const;
 
   /// Lets the host touch blocks of Kind::device: while the GPU works.

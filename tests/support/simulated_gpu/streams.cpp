@@ -15,7 +15,7 @@ bool Marker::run() const {
 }
 
 void Scheduler::stir() {
-  // What runs may issue more, in the stead of a library.
+  // Work that runs may issue more, in the stead of a library.
   if (stirring_) return;
   stirring_ = true;
   if (haste_.kind == Haste::Kind::eager) run_all();

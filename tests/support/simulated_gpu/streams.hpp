@@ -77,9 +77,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   ~Stream() { std::erase(scheduler_->streams_, this); }
 
   void issue(std::function<void()> work);
-  /// What lasts: until it says that it is done, nothing behind it begins.
+  /// Work that lasts: until it says that it is done, nothing behind it begins.
   void issue_until(Work work);
-  /// What is issued from now on begins after the marker, of whichever stream.
+  /// Work that is issued from now on begins after the marker, of whichever stream.
   void follow(const Marker& marker);
   Marker mark() { return {shared_from_this(), issued_}; }
   bool idle() const { return waiting_.empty(); }

@@ -58,7 +58,7 @@ TEST_CASE("bench comm prints one JSON object for each result of two ranks") {
     CHECK(line["ranks"] == 2);
     CHECK(line["group"] == "world");
     check_rate(line);
-    // Of two ranks: 2 (n - 1) / n is 1, (n - 1) / n a half.
+    // Factors of two ranks: 2 (n - 1) / n is 1, (n - 1) / n a half.
     const double factor = line["collective"] == "all_reduce" ? 1 : 0.5;
     CHECK(line["bus_bytes_per_second"].get<double>() ==
           Approx(factor * line["bytes_per_second"].get<double>()));

@@ -183,7 +183,7 @@ TEST_CASE("a copy of a run removes neither steps nor tags of the original") {
   }
   CHECK(checkpoint::list(shared).size() == 3);
   CHECK(checkpoint::tags(shared).size() == 1);
-  // What its nodes hold goes by the run's path.
+  // Copies on its nodes go by the run's path.
   const auto local = folder.path() / "nvme";
   const auto left = checkpoint::open_node_folder(local, original, "id", true);
   const auto forgotten =

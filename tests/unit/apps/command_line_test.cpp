@@ -69,7 +69,7 @@ TEST_CASE("every command has help that says how it is used and fits 100 columns"
     CHECK(contains(end.out, "--quiet"));
     std::istringstream lines(end.out);
     for (std::string each; std::getline(lines, each);) CHECK(each.size() <= 100);
-    // What CLI11 would say of types and rules.
+    // Words of CLI11 on types and rules.
     for (const auto* leak :
          {"INT", "FLOAT", ":value in", "->0", "[[", "]]", "NONNEGATIVE", "000 to"}) {
       INFO(leak);
@@ -375,7 +375,7 @@ TEST_CASE("the log has colours on a terminal or when asked, and never against NO
   CHECK_FALSE(is_coloured(Err::pipe, {{"FORCE_COLOR", "1"}, {"NO_COLOR", "1"}}));
 }
 
-// What takes long is drawn, and wiped before the log goes on: mpi.terminal.
+// Work that takes long is drawn, and wiped before the log goes on: mpi.terminal.
 TEST_CASE("work that is done at once draws no progress") {
   const TemporaryFolder folder;
   auto start = warning_start(folder);

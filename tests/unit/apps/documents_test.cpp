@@ -16,7 +16,7 @@ using namespace trireme::tests;
 
 namespace {
 
-/// What bash offers at the end of these words.
+/// Completions that bash offers at the end of these words.
 std::string completions(const std::filesystem::path& script, const std::string& words) {
   const std::string program =
       "source '" + script.string() + "'; COMP_WORDS=(" + words +

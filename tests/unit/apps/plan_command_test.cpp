@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
 
-/// Of two sequences of 1024 tokens through 8 heads of 64 that share 2 heads of keys.
+/// Plan of two sequences of 1024 tokens through 8 heads of 64 that share 2 heads of keys.
 ProgramEnd run_plan(std::vector<std::string> settings) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "model.conf";

@@ -19,7 +19,7 @@ using namespace trireme;
 
 namespace {
 
-/// What `speak` writes to stderr while a terminal of so many columns is attached.
+/// Text that `speak` writes to stderr while a terminal of so many columns is attached.
 std::string written(std::size_t columns, const std::function<void()>& speak,
                     const base::log::Settings& settings = {}) {
   const tests::TemporaryFolder folder;

@@ -57,7 +57,7 @@ TEST_CASE("symbols that a library lacks are listed, those that may lack are not"
   auto opened = OpenedLibrary::open({built_library}, what, remedy);
   REQUIRE(opened.ok());
   int (*twice)(int) = nullptr;
-  // What a function pointed to before is forgotten, too.
+  // The place that a function pointed to before is forgotten, too.
   int (*absent)(int) = [](int number) { return number; };
   int (*may_lack)(int) = absent;
   opened->find("opened_library_thrice", absent);

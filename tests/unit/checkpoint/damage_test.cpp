@@ -41,7 +41,7 @@ void flip(const std::filesystem::path& file, std::uint64_t byte) {
   stream.put(static_cast<char>(before ^ 0x10));
 }
 
-/// What a full load into the toy model throws, or nothing.
+/// Error that a full load into the toy model throws, or nothing.
 std::string load_error(const std::filesystem::path& folder) {
   std::string text;
   run_ranks(2, [&](comm::ProcessGroup& world) {

@@ -102,7 +102,7 @@ struct Case {
 TEST_CASE("a manifest may have its members in any order") {
   const auto before = good_manifest();
   const auto text = text_of([](Json& json) {
-    // What lists hold is known once they are read.
+    // Contents of lists are known once they are read.
     for (const char* key : {"format", "version"}) {
       const auto value = json[key];
       json.erase(key);
@@ -308,7 +308,7 @@ TEST_CASE("random changes under a matching digest are refused or harmless") {
       ++refused;
       continue;
     }
-    // What was accepted keeps every promise: it can be written and read again.
+    // A manifest that was accepted keeps every promise: it can be written and read again.
     CHECK(checkpoint::parse_manifest(checkpoint::manifest_text(*parsed), "again").ok());
   }
   CHECK(refused > 10'000);

@@ -18,7 +18,7 @@ layout::Box half_of(int rank) {
   return {{rows / 2 * rank, 0}, {rows / 2, columns}};
 }
 
-/// What one of two ranks saves.
+/// The half that one of two ranks saves.
 struct Half {
   Half(int rank, float value) : held("w", shape, device::DType::f32, half_of(rank)) {
     std::fill_n(held.data.f32(), rows / 2 * columns, value);

@@ -61,7 +61,7 @@ TEST_CASE("checkpoints of another run, and a move away from one's own, are refus
   checkpoint::choose_checkpoints(first, shared.string());
   CHECK_THAT(refusal(second, shared.string()),
              Catch::Contains("has the checkpoints of another run, '" + first.string() + "'"));
-  // What was refused leaves nothing behind.
+  // A refused place leaves nothing behind.
   CHECK(checkpoint::checkpoints_of_run(second) == second / "checkpoints");
   CHECK(checkpoint::choose_checkpoints(second, "") == second / "checkpoints");
   fs::create_directories(shared / "step-000000001");

@@ -14,7 +14,7 @@ using namespace trireme::tests;
 
 namespace {
 
-/// What is done to a folder that has steps 1 (of value 1) and 2 (of value 2).
+/// A deed to a folder that has steps 1 (of value 1) and 2 (of value 2).
 struct Scenario {
   const char* name;
   void (*act)(const std::filesystem::path& steps, RecordedStorage& storage);

@@ -91,7 +91,7 @@ TEST_CASE("beside the newest stay multiples, the best, the tagged and the one lo
   const auto doomed = checkpoint::steps_to_prune(scratch.path(), retention);
   Steps steps;
   for (const auto& step : doomed) steps.push_back(step.step);
-  // Of two that are as good the newer one stays.
+  // The newer of two that are as good stays.
   CHECK(steps == Steps{7, 3, 1});
   CHECK(steps_in(scratch.path()).size() == 8);
   CHECK(checkpoint::prune(scratch.path(), retention).size() == 3);

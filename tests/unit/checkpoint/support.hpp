@@ -120,7 +120,7 @@ inline checkpoint::Contents contents_of(const std::vector<OwnedBox>& boxes) {
   return builder.take();
 }
 
-/// What one rank alone saves.
+/// Request for what one rank alone saves.
 inline checkpoint::SaveRequest request_of(const std::filesystem::path& folder, std::int64_t step,
                                           const std::vector<const Held*>& held) {
   std::vector<OwnedBox> boxes;

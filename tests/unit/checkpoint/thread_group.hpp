@@ -33,7 +33,7 @@ class ThreadGroup : public comm::ProcessGroup {
     std::mutex mutex;
     std::condition_variable sent;
     std::map<std::tuple<int, int, int>, std::deque<std::vector<std::byte>>> messages;
-    /// What becomes of a message on its way.
+    /// Treatment of a message on its way.
     OnTheWay on_the_way;
   };
 

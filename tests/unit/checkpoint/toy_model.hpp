@@ -152,7 +152,7 @@ inline checkpoint::Contents toy_contents(const Arrangement& arrangement) {
   return builder.take();
 }
 
-/// What one rank holds: parameters whole on every data-parallel rank; at ZeRO level 1 master copies
+/// State of one rank: parameters whole on every data-parallel rank; at ZeRO level 1 master copies
 /// and moments only of its shard of every bucket.
 class ToyState {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program says to each mistake: the whole text, because the text is the interface.
+// The program's answer to each mistake: the whole text, because the text is the interface.
 #include "trireme/config/checks.hpp"
 #include "trireme/config/config.hpp"
 

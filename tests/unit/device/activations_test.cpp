@@ -38,7 +38,7 @@ TEST_CASE("activations of large numbers stay finite and of NaN stay NaN") {
     TestTensor y(DType::f32, {4});
     TestTensor d_up(DType::f32, {4});
     const auto check = [](const TestTensor& tensor, const std::vector<float>& expected) {
-      // What vanishes may do so at the smallest floats instead of at zero.
+      // Numbers that vanish may do so at the smallest floats instead of at zero.
       for (std::size_t i = 0; i < expected.size(); ++i) {
         CHECK(tensor.values()[i] == Approx(expected[i]).epsilon(1e-6).margin(1e-25));
       }

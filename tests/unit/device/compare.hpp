@@ -38,7 +38,7 @@ void compare(DType dtype, const Work& work);
 /// No error at all.
 void compare_exactly(const Work& work);
 
-/// What the tensors hold; every element must have been written, and nothing beside them.
+/// Contents of the tensors; every element must have been written, and nothing beside them.
 Results all(std::initializer_list<std::reference_wrapper<const TestTensor>> tensors);
 
 /// Ids that repeat in no simple pattern.

@@ -97,7 +97,7 @@ double residual(const Decomposed& of) {
 TEST_CASE("eigenvectors are unit vectors, across each other, in the order of their eigenvalues") {
   for_each_backend([](Kernels& kernels) {
     for (const auto n : sides()) {
-      // Of full rank, and of half: then many eigenvalues are zero.
+      // Matrices of full rank, and of half: then many eigenvalues are zero.
       for (const auto rank : {n + 3, (n + 1) / 2}) {
         INFO(kernels.name() << ", side " << n << ", rank " << rank);
         Decomposed of(n);
@@ -172,7 +172,7 @@ TEST_CASE("eigenvalues are those of matrices worked by hand") {
     const auto vectors = of.vectors.values();
     CHECK(vectors[0] == Approx(-vectors[1]));
     CHECK(vectors[2] == Approx(vectors[3]));
-    // Of nothing any basis will do.
+    // Any basis of nothing will do.
     of.x.set({0, 0, 0, 0});
     of.find_eigenvectors(kernels);
     CHECK(of.values.values() == std::vector<float>{0, 0});
@@ -190,7 +190,7 @@ TEST_CASE("rows become orthonormal, the first of them spanning what the first di
       of.orthonormalise(kernels);
       const auto after = of.x.values();
       CHECK(away_from_orthonormal(after, n) < 1e-5);
-      // What is left of a former row across the new ones up to its own is rounding.
+      // The rest of a former row across the new ones up to its own is rounding.
       double worst = 0;
       for (std::int64_t row = 0; row < n; ++row) {
         double rest = inner(before, row, before, row, n);

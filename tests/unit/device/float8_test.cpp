@@ -118,7 +118,7 @@ TEST_CASE("the scale is the largest power of two that keeps numbers within 448")
   CHECK(std::isnan(e4m3_scale(INFINITY)));
   CHECK(std::isnan(e4m3_scale(NAN)));
   CHECK(std::isnan(e4m3_unscale(e4m3_scale(INFINITY))));
-  // Of the smallest numbers the inverse is still one that no flushing of denormals touches.
+  // The inverse of the smallest numbers is still one that no flushing of denormals touches.
   CHECK(e4m3_unscale(e4m3_scale(1e-40F)) == 0x1p-126F);
   CHECK(e4m3_unscale(e4m3_scale(3e38F)) == 0x1p120F);
 }

@@ -42,7 +42,7 @@ TEST_CASE("a rate has settled when its best has stood for a while, however it be
   CHECK(rates_until_settled(rising, milliseconds(1)) == std::pair{200.0, std::size_t{50}});
   // Less than 1 % is no growth, but counts.
   CHECK(rates_until_settled({100, 100.5}, milliseconds(1)) == std::pair{100.5, std::size_t{31}});
-  // What takes long is measured three times, and what always grows comes to an end.
+  // A rate that takes long is measured three times, and one that always grows comes to an end.
   CHECK(rates_until_settled({100}, milliseconds(700)).second == 3);
   std::vector<double> growing;
   for (int count = 1; count < 1000; ++count) growing.push_back(100.0 * count);

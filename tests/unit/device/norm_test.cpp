@@ -146,7 +146,7 @@ TEST_CASE("gradients of norms agree with finite differences") {
         return dot(test.y.values(), test.dy.values()) + dot(test.sum.values(), direct);
       };
       CHECK(gradient_error(test.x, through, loss) < 1e-3);
-      // What reaches the sum reaches both of its terms.
+      // A gradient that reaches the sum reaches both of its terms.
       CHECK(gradient_error(test.residual, through, loss) < 1e-3);
       CHECK(gradient_error(test.weight, minus(test.d_weight.values(), 1), loss) < 1e-3);
       if (kind == NormKind::layer) {

@@ -76,7 +76,7 @@ TEST_CASE("zeros are quantised as zeros, and a larger magnitude than a tensor's 
     CHECK(copy.magnitude.at(0) == 0.0F);
     CHECK(copy.unscale.at(0) == 1.0F);
     CHECK(copy.codes.values() == std::vector<float>(60, 0.0F));
-    // What another rank of the tensor-parallel group holds of the matrix is larger.
+    // The part of the matrix that another rank of the tensor-parallel group holds is larger.
     kernels.issue(Fill{x, 1.5F});
     copy.magnitude.set({400.0F});
     kernels.issue(Quantise{x, copy.magnitude, copy.view()});

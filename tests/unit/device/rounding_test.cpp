@@ -163,8 +163,8 @@ TEST_CASE("updates write the parameter that rounding their master alone would wr
 }
 
 TEST_CASE("rounding at random keeps the mean, and takes neighbours alone") {
-  // Of n roundings with probability p of going up, the share that does has a standard deviation of
-  // sqrt(p (1 - p) / n): six of them are met by chance once in 5e8. The numbers are fixed.
+  // The share of n roundings that goes up with probability p has a standard deviation of sqrt(p (1
+  // - p) / n): six of them are met by chance once in 5e8. The numbers are fixed.
   constexpr std::int64_t count = 40000;
   for_each_backend([](Kernels& kernels) {
     for (const double p : {0.5, 1.0 / 256, 0.9, 1.0 / 3}) {

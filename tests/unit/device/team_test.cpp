@@ -106,7 +106,8 @@ TEST_CASE("threads without work leave their cores to others within microseconds"
     team.run(3, [](int) {});
     std::this_thread::sleep_for(std::chrono::milliseconds(4));
   }
-  // What spins for as long as the caller sleeps takes 400 ms here; load makes it less, never more.
+  // A thread that spins for as long as the caller sleeps takes 400 ms here; load makes it less,
+  // never more.
   CHECK(process_seconds() - before < 0.060);
 }
 
@@ -124,7 +125,7 @@ TEST_CASE("a thread that waits for one that does not run leaves its core to othe
       std::this_thread::sleep_for(std::chrono::milliseconds(9));
     });
   }
-  // What spins all the while takes 90 ms.
+  // A thread that spins all the while takes 90 ms.
   CHECK(process_seconds() - before < 0.045);
 }
 

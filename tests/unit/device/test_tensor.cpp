@@ -202,7 +202,7 @@ double gradient_error(TestTensor& x, const std::vector<float>& gradient,
     const float kept = element;
     element = kept + step;
     const double above = loss();
-    // What was stored, not what was asked: the step as rounded.
+    // The step as rounded: what was stored, not what was asked.
     const double width = static_cast<double>(element) - static_cast<double>(kept - step);
     element = kept - step;
     const double below = loss();

@@ -50,7 +50,7 @@ class TestTensor {
   std::size_t memory_elements_ = 0;
   Tensor whole_;
   Tensor view_;
-  /// Of each element in row-major order, from the first element of the view.
+  /// Offset of each element in row-major order, from the first element of the view.
   std::vector<std::int64_t> offsets_;
 };
 

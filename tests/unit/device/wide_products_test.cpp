@@ -82,7 +82,7 @@ TEST_CASE("a symmetric rank update keeps twice the bits of a float") {
       TestTensor x(DType::f32, {inner, n});
       x.randomise(1);
       Wide sum(n, n, 2);
-      // What it adds to is symmetric.
+      // The sum that it adds to is symmetric.
       kernels.issue(SymmetricRankUpdate{x, sum.view(), 0.0F});
       const auto before = sum.values();
       const auto from = x.values();

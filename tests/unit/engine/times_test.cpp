@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step says of its waits, by a clock that stands still but for what takes time here: each
+// Waits of a step as it tells them, by a clock that stands still but for what takes time here: each
 // kernel, each message and each reduction as long as the test says.
 #include "trireme/device/kernels.hpp"
 #include "trireme/device/passing_device.hpp"
@@ -152,7 +152,7 @@ engine::EngineOptions llama_options(const layout::Mesh& mesh, int stage) {
   return options;
 }
 
-/// What one step has told, and what it had to tell.
+/// The times of one step as told, and as they had to be.
 struct Told {
   double bubble = 0;
   double exposed = 0;
@@ -162,7 +162,7 @@ struct Told {
   int gathers = 0;
 };
 
-/// Of the second step: what the first has measured is gone by then.
+/// Times of the second step: what the first has measured is gone by then.
 Told step_of(const engine::EngineOptions& options, double message_seconds,
              double reduction_seconds) {
   double now = 0;

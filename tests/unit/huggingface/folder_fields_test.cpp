@@ -124,7 +124,7 @@ Example example_of(const FolderField& field, Architecture family) {
   return found->second;
 }
 
-/// What became of an object: the result as text, or a failure; and warnings.
+/// Outcome of an object: the result as text, or a failure; and warnings.
 struct Outcome {
   std::string result;
   std::string failure;
@@ -348,7 +348,7 @@ TEST_CASE("fields that the table does not have are named") {
   }
   CHECK(with_file("generation_config.json", {{"new_rule", 1}}).names("new_rule"));
   CHECK(with_file("tokenizer_config.json", {{"new_rule", 1}}).names("new_rule"));
-  // What older files hold of generation is treated as there.
+  // Fields of generation in older files are treated as there.
   auto json = base_config(Architecture::llama);
   json["repetition_penalty"] = 1.0;
   CHECK(parsed(json).warnings.empty());

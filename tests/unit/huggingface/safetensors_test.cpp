@@ -281,7 +281,7 @@ TEST_CASE("cut and random files are refused without harm") {
     std::ofstream(path, std::ios::binary) << changed;
     const auto opened = SafetensorsFolder::open(path);
     if (!opened.ok()) continue;
-    // What was accepted can be read without leaving the file.
+    // Tensors of an accepted file can be read without leaving it.
     for (const auto& entry : opened->tensors()) {
       std::vector<float> numbers(static_cast<std::size_t>(layout::element_count(entry.shape)) + 1);
       const device::Tensor to(numbers.data(), device::DType::f32,

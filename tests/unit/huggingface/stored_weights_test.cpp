@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a folder's tensors a model reads, and what it refuses.
+// The tensors of a folder that a model reads, and those that it refuses.
 #include "huggingface/stored_weights.hpp"
 
 #include "trireme/base/error.hpp"
@@ -85,7 +85,7 @@ void add_bytes(const std::filesystem::path& file, const std::string& name, const
       << std::string(reinterpret_cast<const char*>(&size), 8) << text << data;
 }
 
-/// What opening the weights and reading all rows of the embedding says; "read" when nothing.
+/// Failure of opening the weights and reading all rows of the embedding; "read" when there is none.
 std::string said_by(const std::filesystem::path& folder, const model::ModelConfig& config,
                     layout::Box box = {{0, 0}, {12, 8}}) {
   try {

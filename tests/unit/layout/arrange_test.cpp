@@ -22,7 +22,7 @@ TEST_CASE("degrees that do not fit the world end as a mesh mismatch with the cho
         "parallel.tensor x parallel.pipeline x parallel.data = 4 x 1 x 1 = 4 is not the world size "
         "6 (every rank has exactly one place in the mesh); try 6 x 1 x 1, 3 x 1 x 2, 3 x 2 x 1, or "
         "start 4 ranks");
-  // What else is known decides what is proposed: heads that only two or one can share, layers.
+  // Other facts decide what is proposed: heads that only two or one can share, layers.
   CHECK(arrange({.tensor = 4, .heads = 2}, 6)
             .failure()
             .text.ends_with("; try 2 x 1 x 3, 2 x 3 x 1, 1 x 1 x 6"));

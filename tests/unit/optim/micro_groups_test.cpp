@@ -27,7 +27,7 @@ Segment matrix(std::int64_t rows, std::int64_t columns, int owner, int holder) {
   return segment;
 }
 
-/// What one of two ranks holds.
+/// Segments that one of two ranks holds.
 std::vector<Segment> segments(int holder) {
   Segment elements;
   elements.flat = {0, 1000};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every plan of owners must be, over random shapes and degrees.
+// Properties of every plan of owners, over random shapes and degrees.
 #include "trireme/ownership/plan.hpp"
 
 #include "unit/ownership/owned_shapes.hpp"

@@ -52,7 +52,7 @@ TEST_CASE("lines of a rank keep their order when its clock is set back") {
     run.say(rank, 52 + rank, "info", "train: first");
     run.start(rank, 10, rank);
     run.say(rank, 12 + rank, "info", "train: second");
-    // Of another thread.
+    // A line of another thread.
     run.say(rank, 11.9 + rank, "info", "train: third");
   }
   std::vector<std::string> notes;

@@ -64,7 +64,7 @@ class Holder {
   pid_t process_ = 0;
 };
 
-/// What another node's process would have left.
+/// Files that another node's process would have left.
 void write_foreign(const std::filesystem::path& run) {
   std::ofstream(run / "lock") << R"({"job": "7.0", "process": 41, "host": "n2",
     "since": "2026-11-22T05:03:11.250Z", "boot": "another kernel", "token": "t"})";
@@ -149,7 +149,7 @@ TEST_CASE("who holds a run is told without a wait, and a dead holder is none") {
     process.kill();
     CHECK_FALSE(record::living_holder(folder.path()).has_value());
   }
-  // Of another node, whose locks may not be seen here.
+  // A lock of another node, whose locks may not be seen here.
   write_foreign(folder.path());
   const auto lock = folder.path() / "lock";
   const auto now = std::filesystem::file_time_type::clock::now();

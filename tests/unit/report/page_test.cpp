@@ -21,7 +21,7 @@ std::string page_of(const tests::HandMadeRuns& runs, const std::vector<std::stri
   return report::page(base::value_or_throw(report::read_runs(paths)), {"trireme 0", "now"});
 }
 
-/// What stands between two texts.
+/// Text between two others.
 std::string between(const std::string& text, const std::string& begin, const std::string& end) {
   const auto first = text.find(begin);
   REQUIRE(first != std::string::npos);
@@ -264,7 +264,7 @@ TEST_CASE("a failed run's page begins with its cause") {
   CHECK(holds(told, "rank 1 died &lt;at once&gt;"));
   // It is said once.
   CHECK_FALSE(holds(page, "What trireme why says"));
-  // Of several runs the one that failed is named.
+  // The one of several runs that failed is named.
   const auto both = page_of(runs, {"a", "b"});
   const auto causes = between(both, "<main>\n<section id=\"cause\">", "</section>");
   CHECK(holds(causes, "<h3>a</h3>"));

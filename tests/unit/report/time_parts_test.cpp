@@ -36,7 +36,7 @@ TEST_CASE("saves and evaluations are counted behind the steps that they follow")
   const tests::HandMadeRuns runs;
   const auto line = [&runs](const std::string& text) { runs.write("a", "metrics.jsonl", text); };
   for (const int step : {1, 2}) runs.step("a", step, 2, ",\"step_ms\":10,\"restart\":0");
-  // Of a start whose step 2 is made again, and of two tiers.
+  // Saves of a start whose step 2 is made again, and of two tiers.
   line("{\"kind\":\"save\",\"step\":2,\"restart\":0,\"stall_ms\":1000}\n");
   runs.step("a", 2, 2, ",\"step_ms\":10,\"restart\":1");
   line("{\"kind\":\"save\",\"step\":2,\"restart\":1,\"stall_ms\":3}\n");

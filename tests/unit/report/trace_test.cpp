@@ -153,7 +153,7 @@ TEST_CASE("areas of the picture are times, however short the spans are") {
   auto trace = made_trace();
   auto& spans = trace.ranks.front().spans;
   spans = {span_of(SpanKind::step, 0, 100)};
-  // Of every 20 microseconds, a quarter of a column, 14 are tensor-parallel and 5 forward.
+  // 14 of every 20 microseconds, a quarter of a column, are tensor-parallel, and 5 forward.
   for (std::int64_t at = 0; at < 100'000'000; at += 20'000) {
     for (const auto& [kind, begin, end] : {std::tuple(SpanKind::tensor, 0, 14'000),
                                            std::tuple(SpanKind::layer_forward, 14'000, 19'000)}) {

@@ -130,7 +130,7 @@ TEST_CASE("nodes have their ranks and stages, and the slowest stage is marked") 
                             "a line that goes on\n",
                             rank, rank < 2 ? 1 : 2));
   }
-  // Of an earlier start with more ranks.
+  // A log of an earlier start with more ranks.
   runs.write("a", "log/r0004.txt", "2026-11-21T09:30:34.123Z info    r0004/0008 n09 train: old\n");
   const auto text = shown(watched(runs, "a"));
   INFO(text);

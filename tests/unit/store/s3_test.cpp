@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a server may answer that a good one rarely does; a real one: tests/store.
+// Answers that a server may give and a good one rarely does; a real one: tests/store.
 #include "store/s3.hpp"
 
 #include "trireme/base/file.hpp"
@@ -191,7 +191,7 @@ constexpr std::string_view begun =
 bool is_end(const ScriptedServer::Request& request) {
   return request.head.starts_with("POST /bucket/name?uploadId=");
 }
-/// What a server answers to an upload of one part but for its end.
+/// Answer of a server to an upload of one part but for its end.
 std::string answer_until_end(const ScriptedServer::Request& request) {
   if (request.head.starts_with("POST")) return ScriptedServer::answer(200, begun);
   if (request.head.starts_with("PUT")) return ScriptedServer::answer(200, "", "ETag: \"tag\"\r\n");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an HDFS may answer that a good one rarely does; the calls themselves: tests/store.
+// Answers that an HDFS may give and a good one rarely does; the calls themselves: tests/store.
 #include "store/webhdfs.hpp"
 
 #include "unit/web/scripted_server.hpp"
@@ -14,7 +14,7 @@ using tests::ScriptedServer;
 
 namespace {
 
-/// What becomes of a call: its answer is lost after so much of its effect.
+/// Fault of a call: its answer is lost after so much of its effect.
 enum class Fault { none, before, half, after };
 
 /// Files that are written by parts, on a server whose answers get lost.

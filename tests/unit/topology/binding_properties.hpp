@@ -7,7 +7,7 @@
 
 namespace trireme::tests {
 
-/// What must hold of every plan on every machine, for any number of ranks.
+/// Properties of every plan on every machine, for any number of ranks.
 inline void check_plan(const topology::Machine& machine, const topology::BindingPlan& plan,
                        int ranks) {
   const auto cores = topology::allowed_cores(machine);

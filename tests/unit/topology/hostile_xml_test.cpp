@@ -107,7 +107,7 @@ TEST_CASE("damaged descriptions give a machine or a refusal, never a crash") {
     }
     const auto machine = topology::from_xml_text(text, "damaged.xml");
     if (machine.ok()) {
-      // What is read can be described and planned on.
+      // A machine that is read can be described and planned on.
       CHECK_FALSE(topology::tree_text(*machine).empty());
       static_cast<void>(topology::plan_binding(*machine, 3));
     } else {

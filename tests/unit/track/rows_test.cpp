@@ -231,7 +231,7 @@ TEST_CASE("rows that are noted are the same when they are read back") {
       CHECK(again[at].points[point].value == rows[at].points[point].value);
     }
   }
-  // Of what is no point the row is left: it was sent.
+  // The row of what is no point is left: it was sent.
   const auto odd = track::rows_from(
       base::Json::parse(R"([1,{"step":2},{"points":[["no/such",1],["train/loss"],3]}])"));
   REQUIRE(odd.size() == 2);

@@ -131,7 +131,7 @@ TEST_CASE("waits and the time left are told as they were counted") {
   CHECK(lines[0].at("tensor_comm_ms") == 750);
   CHECK(lines[0].at("parameters_ms") == 375);
   CHECK(lines[0].at("stage_bubble_ms") == base::Json::parse("[500, 1000]"));
-  // Of a device and of a run of one stage.
+  // Lines of a device and of a run of one stage.
   CHECK_FALSE(lines[1].contains("tensor_comm_ms"));
   CHECK_FALSE(lines[1].contains("parameters_ms"));
   CHECK_FALSE(lines[1].contains("stage_bubble_ms"));

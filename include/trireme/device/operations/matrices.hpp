@@ -80,7 +80,7 @@ struct RowProducts {
   }
 };
 
-/// What a backend computes of a symmetric product.
+/// The triangles of a symmetric product that a backend computes.
 enum class Triangles {
   both,
   /// The lower one, which is mirrored: half of the products. A backend that has no kernel for it

@@ -56,7 +56,7 @@ base::Status check(const TrainingOptions& options) {
 struct Read {
   std::uint64_t text_bytes = 0;
   std::uint64_t documents = 0;
-  /// Of each part of a document: whether something became U+FFFD, and whether the document ends.
+  /// A part of a document: whether something became U+FFFD, and whether the document ends.
   struct Part {
     bool repaired;
     bool ends_document;

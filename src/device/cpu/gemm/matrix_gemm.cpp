@@ -54,7 +54,7 @@ void finish_symmetric(const ArithmeticFunctions<T>& arithmetic, const SymmetricP
   const T* const added = product.added ? matrix_at<T>(product.added, matrix) : nullptr;
   for (std::int64_t r = 0; r < rows; ++r) {
     const auto at = (row + r) * n + column;
-    // What a tile on the diagonal has above it does not count.
+    // Numbers of a diagonal tile above the diagonal do not count.
     const auto count = mirrors ? std::min(columns, row + r + 1 - column) : columns;
     const auto* const line = sums + r * columns;
     if (added == nullptr) {
@@ -67,7 +67,8 @@ void finish_symmetric(const ArithmeticFunctions<T>& arithmetic, const SymmetricP
   const auto mirror = [&](std::int64_t first, std::int64_t count, std::int64_t before) {
     transpose(y + first * n + column, n, count, before, y + column * n + first, n);
   };
-  // Of the diagonal's square what lies before small squares on it, and the triangles in these.
+  // Parts of the diagonal's square: what lies before small squares on it, and the triangles in
+  // these.
   constexpr std::int64_t step = 16;
   const auto square = row == column ? std::min(rows, columns) : 0;
   for (std::int64_t begin = 0; begin < square; begin += step) {

@@ -28,7 +28,8 @@ inline void transpose_square(const float* x, std::int64_t x_stride, float* y,
   _mm_storeu_ps(y + 3 * y_stride, d);
 }
 
-/// Of eight bf16: three rounds, each of which interleaves rows that lie half of them apart.
+/// Transposition of eight bf16: three rounds, each of which interleaves rows that lie half of them
+/// apart.
 inline void transpose_square(const Bf16* x, std::int64_t x_stride, Bf16* y, std::int64_t y_stride) {
   // Each round reads one of the two and writes the other.
   __m128i rows[2][8];

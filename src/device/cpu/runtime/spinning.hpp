@@ -16,7 +16,7 @@ clockid_t own_cpu_clock();
 /// The time at which a thread of a team last lost its core to somebody else.
 using Disturbance = std::atomic<std::chrono::steady_clock::time_point>;
 
-/// What an awaited thread does while it does not run.
+/// State of an awaited thread that does not run.
 enum class AwaitedThread {
   computes,  ///< It has lost its core.
   calls      ///< It may as well have nothing to compute.

@@ -220,7 +220,7 @@ class Cupti : public GpuActivity {
       const std::lock_guard lock(collection().mutex);
       collection().records = nullptr;
     }
-    // What nobody wants any more would come with the next recording's.
+    // Records that nobody wants any more would come with the next recording's.
     api()->flush_all(0);
   }
 

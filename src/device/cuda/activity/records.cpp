@@ -53,7 +53,7 @@ Record as(const CUpti_Activity& record) {
   return copy;
 }
 
-/// What records of all kinds of work have.
+/// Fields that records of all kinds of work have.
 template <typename Record>
 GpuEvent event_of(GpuEventKind kind, std::string name, const Record& record) {
   return {.kind = kind,

@@ -91,7 +91,7 @@ class CusolverDecompositions final : public Decompositions {
   }
 
  private:
-  /// What the library said at the end of a routine, once it is done.
+  /// Info that the library gives at the end of a routine, once it is done.
   int info(const DecompositionWorkspace& workspace, std::int64_t place) {
     int said = 0;
     device_.copy_out(workspace.integers.slice(0, place, 1), &said);

@@ -50,7 +50,7 @@ struct GemmDescriptor {
   std::int64_t batch_stride_b = 0;
   std::int64_t batch_stride_c = 0;
   std::int64_t batch_stride_d = 0;
-  /// What is accumulated onto, where it is not d: d = a' * b' + c.
+  /// Stride of c, which is accumulated onto where it is not d: d = a' * b' + c.
   std::int64_t stride_c = 0;
   std::uint32_t alignment_c = 0;
 

@@ -17,7 +17,7 @@ struct GemmOperands {
   const void* a = nullptr;
   const void* b = nullptr;
   void* d = nullptr;
-  /// What is accumulated onto; null: d.
+  /// Operand that is accumulated onto; null: d.
   const void* c = nullptr;
   void* aux = nullptr;
   const void* bias = nullptr;

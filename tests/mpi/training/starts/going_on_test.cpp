@@ -59,7 +59,7 @@ TEST_CASE("a start with another model is refused, and no file of the run changes
   const std::vector<std::pair<const char*, const char*>> changes{
       {"model.num_hidden_layers=4", "model.num_hidden_layers = 4 (--set) instead of 2"},
       {"model.hidden_size=64", "model.hidden_size = 64 (--set) instead of 32"},
-      // Of equal shapes.
+      // Settings that change no shape.
       {"model.layer_norm_eps=0.1", "model.layer_norm_eps = 0.1 (--set) instead of 1e-5"},
       {"model.num_attention_heads=2", "model.num_attention_heads = 2 (--set) instead of 4"}};
   for (const auto& [setting, words] : changes) {
@@ -73,7 +73,7 @@ TEST_CASE("a start with another model is refused, and no file of the run changes
     CHECK(text_of(run / "model.json") == model);
     CHECK(text_of(run / "config.resolved.conf") == resolved);
   }
-  // What weights do not depend on may change, and the run is as good as before.
+  // Keys that weights do not depend on may change, and the run is as good as before.
   CHECK(start(small_config(folder, run, {"train.steps=3", "model.dropout=0.1"})).code ==
         ExitCode::done);
   CHECK(steps_of(run, "train") == Steps{1, 2, 3});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a start makes of what earlier ones have left, and of data that are not what they were.
+// A start after what earlier ones have left, and with data that are not what they were.
 #include "trireme/base/format.hpp"
 #include "trireme/checkpoint/folders.hpp"
 #include "trireme/data/indexed_tokens.hpp"

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-/// What the runtime's handles point to here.
+/// Objects that the runtime's handles point to here.
 namespace trireme::testing::simulated_gpu {
 
 using Clock = std::chrono::steady_clock;
@@ -26,7 +26,7 @@ struct Node {
 };
 using Nodes = std::shared_ptr<const std::vector<Node>>;
 
-/// What streams are told while they are captured.
+/// Work that streams are told while they are captured.
 struct Capture {
   CUstream_st* origin = nullptr;
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
@@ -42,7 +42,7 @@ struct Capture {
 struct CUstream_st {
   int gpu = 0;
   bool waits_for_legacy = false;
-  /// What it was told is done all the same.
+  /// True of a destroyed stream: what it was told is done all the same.
   bool destroyed = false;
   std::shared_ptr<trireme::testing::simulated_gpu::Stream> queue;
   /// Null: nothing is captured.

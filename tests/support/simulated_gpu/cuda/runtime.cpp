@@ -151,7 +151,7 @@ void Runtime::push(CUstream_st& stream, Work work) {
   stream.queue->issue(guarded(std::move(work)));
 }
 
-/// What goes wrong breaks the GPU, which then does nothing more.
+/// A failure breaks the GPU, which then does nothing more.
 Work Runtime::guarded(Work work) {
   return [this, work = std::move(work)] {
     if (broken_ != cudaSuccess) return;

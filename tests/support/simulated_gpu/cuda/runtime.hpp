@@ -17,14 +17,14 @@
 /// documented. Kernels run on the executor of tests/support/simt.
 namespace trireme::testing::simulated_gpu {
 
-/// What the environment says (TRIREME_SIMULATED_GPU_SEED, TRIREME_SIMULATED_GPUS), when the runtime
-/// is called first.
+/// Settings of the environment (TRIREME_SIMULATED_GPU_SEED, TRIREME_SIMULATED_GPUS), when the
+/// runtime is called first.
 struct Settings {
   std::uint64_t seed = 1;
   int gpus = 1;
 };
 
-/// What a call is refused with.
+/// Error that a call is refused with.
 struct Refused {
   cudaError_t code;
 };
@@ -41,10 +41,10 @@ class Runtime {
   static constexpr int major = 9;
   static constexpr int minor = 0;
   static constexpr std::size_t total_bytes = std::size_t{140} << 30;
-  /// Of the context, which no allocation of the program is.
+  /// Bytes of the context, which no allocation of the program is.
   static constexpr std::size_t context_bytes = std::size_t{500} << 20;
 
-  /// Of a graph that can be launched, beside all allocations.
+  /// Bytes of a graph that can be launched, beside all allocations.
   static constexpr std::size_t graph_bytes = std::size_t{16} << 20;
 
   explicit Runtime(const Settings& settings);
@@ -56,7 +56,7 @@ class Runtime {
   device::simt::Executor& executor() { return executor_; }
   int gpus() const { return settings_.gpus; }
 
-  /// Of a handle; throws Refused.
+  /// Stream of a handle; throws Refused.
   CUstream_st& stream_of(cudaStream_t handle);
   CUevent_st& event_of(cudaEvent_t handle);
   CUgraph_st& graph_of(cudaGraph_t handle);
@@ -91,7 +91,7 @@ class Runtime {
   void run_all();
   void run_some() { scheduler_->run_some(); }
 
-  /// What happened on the GPU, for good; cudaSuccess: nothing.
+  /// Failure that broke the GPU for good; cudaSuccess: none.
   cudaError_t broken() const { return broken_; }
   const std::string& fault() const { return fault_; }
 
@@ -123,7 +123,7 @@ class Runtime {
   std::string fault_;
 };
 
-/// What belongs to a thread.
+/// State of a thread.
 struct Thread {
   int gpu = 0;
   cudaError_t last_error = cudaSuccess;

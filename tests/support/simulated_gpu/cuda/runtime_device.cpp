@@ -15,7 +15,7 @@ void expect_gpu(const Runtime& runtime, int gpu) {
   expect(gpu >= 0 && gpu < runtime.gpus(), cudaErrorInvalidDevice);
 }
 
-/// Of the attributes that anybody asks for.
+/// Values of the attributes that anybody asks for.
 int value_of(cudaDeviceAttr attribute) {
   if (attribute == cudaDevAttrMultiProcessorCount) return Runtime::multiprocessors;
   if (attribute == cudaDevAttrComputeCapabilityMajor) return Runtime::major;

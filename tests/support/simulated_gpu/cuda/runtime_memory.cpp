@@ -42,7 +42,7 @@ Copy copy_of(Runtime& runtime, void* to, const void* from, std::size_t bytes, cu
   return copy;
 }
 
-/// What the host's own memory holds is taken at once, and goes to the GPU later.
+/// Numbers in the host's own memory are taken at once, and go to the GPU later.
 void push_copy(Runtime& runtime, CUstream_st& stream, const Copy& copy) {
   if (copy.pageable && copy.to_gpu && !stream.capture) {
     const auto* const first = static_cast<const std::byte*>(copy.from);
@@ -86,7 +86,7 @@ cudaError_t release(void* address, Block::Kind kind) {
     auto* const block = runtime.memory().block_of(address);
     expect(block != nullptr && block->begin == address && !block->freed && block->kind == kind,
            cudaErrorInvalidValue);
-    // What was issued before may use it.
+    // Work that was issued before may use it.
     runtime.run_all();
     runtime.memory().free(*block);
   });

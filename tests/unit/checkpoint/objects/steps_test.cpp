@@ -42,7 +42,7 @@ float value_of(const fs::path& step) {
   return all.data.f32()[3];
 }
 
-/// What a save of step 5 fails with.
+/// Failure of a save of step 5.
 std::string save_failure(const fs::path& checkpoints, float value,
                          const std::function<void()>& before_commit = nullptr) {
   std::string text;

@@ -23,8 +23,8 @@ namespace trireme::tests {
 /// Shards are written one after the other, so that each recording is the same.
 class RecordedStorage : public checkpoint::FileSystem {
  public:
-  /// What is in `root` now counts as durable; `memory` is an empty folder on the same file system,
-  /// which keeps it.
+  /// Files that are in `root` now count as durable; `memory` is an empty folder on the same file
+  /// system, which keeps it.
   RecordedStorage(std::filesystem::path root, std::filesystem::path memory);
 
   /// As on file systems that cannot exchange two names.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run and its plan say of attention on GPUs, and heads that no kernel takes.
+// The words of a run and its plan on attention on GPUs, and heads that no kernel takes.
 #include "device/attention_text.hpp"
 
 #include "trireme/device/attention_choice.hpp"

@@ -80,7 +80,7 @@ AttentionBackwardExtents extents_of(const Shape& s, bool causal, AttentionBits b
   return extents;
 }
 
-/// What is left to a run of one part: queries and heads are cut, keys too; dk and dv are terms.
+/// Extents of a run of one part: queries and heads are cut, keys too; dk and dv are terms.
 AttentionBackwardExtents extents_of(AttentionBackwardExtents whole, const BackwardPart& part) {
   auto& forward = whole.forward;
   for (auto* each : {&forward.q, &forward.out, &whole.d_out, &whole.dq}) {

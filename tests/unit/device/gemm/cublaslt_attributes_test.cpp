@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is set of cuBLASLt's descriptors, given to the real library: it takes and refuses values by
-// their sizes without a GPU. The stand-in that other tests multiply with must do alike.
+// Values of cuBLASLt's descriptors, given to the real library: it takes and refuses values by their
+// sizes without a GPU. The stand-in that other tests multiply with must do alike.
 #include "trireme/base/cuda_libraries.hpp"
 #include "trireme/base/format.hpp"
 
@@ -54,7 +54,7 @@ std::optional<std::string> path_of_real_library() {
   return places[1];
 }
 
-/// What a library says of values of each size for an attribute of an operation.
+/// Verdicts of a library on values of each size for an attribute of an operation.
 std::vector<cublasStatus_t> operation_verdicts(const OpenedCublaslt& library, int attribute) {
   auto* const init =
       library.find<decltype(cublasLtMatmulDescInit_internal)>("cublasLtMatmulDescInit_internal");
@@ -128,7 +128,7 @@ void check_sizes(const OpenedCublaslt& library) {
   }
 }
 
-/// What an operation holds after `value` was set.
+/// Value that an operation holds after `value` was set.
 template <typename T>
 T read_back(const OpenedCublaslt& library, cublasLtMatmulDescAttributes_t attribute, T value) {
   auto* const init =

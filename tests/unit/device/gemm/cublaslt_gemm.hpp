@@ -38,10 +38,10 @@ class CublasltGemm {
     last_ = library_.set_preference(&preference_, attribute, &value, sizeof(value));
     return *this;
   }
-  /// Of the last setting.
+  /// Status of the last setting.
   cublasStatus_t last() const { return last_; }
 
-  /// What the library names, up to 16.
+  /// Asks for the ways that the library names, up to 16.
   cublasStatus_t ask();
   cublasStatus_t check(const cublasLtMatmulAlgo_t& algorithm);
   cublasStatus_t multiply(const cublasLtMatmulAlgo_t& algorithm, float alpha = 1, float beta = 0);

@@ -39,7 +39,7 @@ testing::CublasltControls& controls() {
   return opened.controls();
 }
 
-/// Of exact numbers.
+/// Bits of exact numbers.
 std::vector<std::uint16_t> bf16(const std::vector<float>& values) {
   std::vector<std::uint16_t> result;
   for (const float value : values) {
