@@ -120,6 +120,15 @@ class RulesTest(unittest.TestCase):
         self.finds("pragma once", "include/trireme/a/b.hpp", "int a;\n")
         self.passes("include/trireme/a/b.hpp", "#pragma once\nint a;\n")
 
+    def test_a_comment_begins_with_its_noun(self):
+        for text in ("/// Of a rank.\nint a;\n", "int a;  ///< What it is\n", "  // What is left.\n",
+                     "/// A.\n///\n/// Of b.\n", "int a;  // a\n// Of b.\n"):
+            self.finds("begin with the noun", "src/a/b.cpp", text)
+        for text in ("/// Bytes of a rank, as it tells them.\n/// What it does.\n", "int a;  // of a rank\n",
+                     "// Off.\n// Whatever.\n", 'say("// Of a rank");\n', "// Offers.\n"):
+            self.passes("src/a/b.cpp", text)
+        self.passes("src/a/b.py", "# Of a rank.\na = 1\n")
+
     def test_python_must_parse(self):
         self.finds("not Python", "scripts/a.py", "def f(:\n")
 

@@ -23,6 +23,7 @@ DUMP = re.compile(r"\.dump\s*\(")
 THROWING_QUESTION = re.compile(r"\b(?:fs|filesystem)::(exists|is_directory|absolute)\s*\(")
 ISSUED = re.compile(r"\bissue\(\s*(?:\w+::)*(\w+)\{")
 MOST_POSITIONAL_OPERANDS = 4
+COMMENT = re.compile(r"//[/!]?<?\s*(\S.*)?$")
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
 MOST_DECISIONS = 35
@@ -182,6 +183,19 @@ def header_guards(path, lines):
         yield 1, "no #pragma once in the first lines"
 
 
+def comment_begins(path, lines):
+    """A comment begins with the noun that it is about; one that begins with "Of" or "What" leaves it out."""
+    if not is_cpp(path):
+        return
+    goes_on = False
+    for number, line in enumerate(lines, start=1):
+        match = COMMENT.search(without_texts(line))
+        words = (match[1] or "").split() if match else []
+        if words and not goes_on and words[0] in ("Of", "What"):
+            yield number, f"a comment begins with '{words[0]}'; begin with the noun that it is about"
+        goes_on = bool(words) and line.lstrip().startswith("//") and not line.endswith(license.IDENTIFIER)
+
+
 def python_syntax(path, lines):
     if path.suffix != ".py":
         return
@@ -237,14 +251,19 @@ def decision_records(texts):
                    "the source or page that it governs")
 
 
+def without_texts(line):
+    """Without what stands in quotes."""
+    return re.sub(r'"(\\.|[^"\\])*"', '""', line)
+
+
 def code_of(line):
     """Without comment and text in quotes."""
-    return re.sub(r'"(\\.|[^"\\])*"', '""', line).split("//")[0]
+    return without_texts(line).split("//")[0]
 
 
 LINE_RULES = [license.names_license, file_names, unfinished_work, environment, conditionals, macros,
               json_writers, throwing_questions, operands_by_place, defaults_of_enums, header_guards,
-              python_syntax]
+              comment_begins, python_syntax]
 
 
 def check_text(path, text, exists):
