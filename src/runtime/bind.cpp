@@ -112,9 +112,9 @@ std::optional<std::chrono::microseconds> spin_time(const std::string& text) {
 }  // namespace
 
 base::Result<int> thread_count(const base::Environment& environment, int bound) {
-  const auto text = environment.get("OMP_NUM_THREADS");
+  const auto text = environment.get("OMP_NUM_THREADS").value_or("");
   // OpenMP allows blanks around each number of the list.
-  const auto list = base::trimmed(text.value_or(""));
+  const auto list = base::trimmed(text);
   if (list.empty()) return bound;
   const auto first = base::trimmed(list.substr(0, list.find(',')));
   int threads = 0;
@@ -125,7 +125,7 @@ base::Result<int> thread_count(const base::Environment& environment, int bound) 
     return base::usage_failure(base::format(
         "OMP_NUM_THREADS={} is no number of threads from 1 to {}; unset it to use as many as each "
         "rank has cores",
-        *text, thread_limit));
+        text, thread_limit));
   }
   return threads;
 }

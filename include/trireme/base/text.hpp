@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 /// Small functions of texts, without locales.
@@ -12,6 +13,10 @@ namespace trireme::base {
 
 /// The text without blanks, tabs and line ends at both ends.
 std::string_view trimmed(std::string_view text);
+/// A view of a text that ends with the statement.
+template <typename Text>
+requires std::is_same_v<Text, std::string> std::string_view trimmed(Text&& text)
+= delete;
 
 /// The text with A to Z in lower case.
 std::string lower_case(std::string_view text);

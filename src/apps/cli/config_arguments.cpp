@@ -47,7 +47,8 @@ bool is_run(const std::filesystem::path& folder) {
 /// The run that a setting names; none of another key, and of a value that is refused later.
 std::optional<std::string> directory_in(const std::string& setting) {
   const auto equals = setting.find('=');
-  if (equals == std::string::npos || base::trimmed(setting.substr(0, equals)) != directory_key) {
+  if (equals == std::string::npos ||
+      base::trimmed(std::string_view(setting).substr(0, equals)) != directory_key) {
     return std::nullopt;
   }
   const auto value =
