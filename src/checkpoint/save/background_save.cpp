@@ -16,7 +16,9 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 namespace trireme::checkpoint {
 struct BackgroundSave::State {
@@ -104,7 +106,11 @@ BackgroundSave::~BackgroundSave() {
   state_->cancel();
   // This rank is about to end, which a call that does not return must not hold up: the thread keeps
   // what it uses until the process has ended.
-  if (!state_->has_ended(std::chrono::seconds(1))) static_cast<void>(state_.release());
+  if (state_->has_ended(std::chrono::seconds(1))) return;
+  static std::mutex mutex;
+  static auto* const left_behind = new std::vector<std::unique_ptr<State>>;
+  const std::lock_guard lock(mutex);
+  left_behind->push_back(std::move(state_));
 }
 
 std::int64_t BackgroundSave::step() const {
