@@ -33,6 +33,10 @@ OwnedAxisGroups::OwnedAxisGroups(const layout::Mesh& mesh, base::Rank rank, cons
   ends.group = make(ends, "embedding", {stages.front(), stages.back()});
 }
 
+OwnedAxisGroups::~OwnedAxisGroups() {
+  while (!all_.empty()) all_.pop_back();
+}
+
 AxisGroups OwnedAxisGroups::views() const {
   AxisGroups views;
   for (const auto& [axis, ends, group] : all_) {

@@ -119,7 +119,7 @@ base::Result<EngineOptions> options_from(const config::Config& config,
   options.numerics.gpu_attention = gpu_attention(numerics);
   if (keys.optimizer.assignment) {
     options.sharding.assignment = *keys.optimizer.assignment;
-  } else {
+  } else if (options.sharding.divides_matrices()) {
     const auto sequences =
         options.schedule.micro_batch * options.schedule.micro_batches * mesh.degree(Axis::data);
     sharding::choose_assignment(

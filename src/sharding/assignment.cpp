@@ -24,7 +24,6 @@ model::CostOfMatrix cost_of_matrix(const optim::Rule& rule, device::DType produc
 void choose_assignment(Options& options, const model::ModelConfig& model, device::DType products,
                        const ownership::StepWork& work, bool on_gpus) {
   const auto& rule = optim::traits(options.rule.kind);
-  if (!rule.updates_matrices || !options.divides_updates()) return;
   model::AssignmentQuestion question{
       .mesh = options.mesh,
       .bucket_elements = options.bucket_elements(),

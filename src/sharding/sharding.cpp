@@ -92,7 +92,7 @@ Updates Sharding::updates_of(int data_rank) const {
 std::vector<int> Sharding::alike_shards() const {
   const int ranks = options_.mesh.degree(Axis::data);
   std::vector<int> alike(static_cast<std::size_t>(ranks), 0);
-  if (!divides_updates() || !optim::traits(options_.rule.kind).updates_matrices) return alike;
+  if (!options_.divides_matrices()) return alike;
   const auto owned = owned_shards(options_, stage_);
   std::map<std::string, int> first;
   for (int rank = 0; rank < ranks; ++rank) {

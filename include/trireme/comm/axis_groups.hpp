@@ -46,6 +46,10 @@ class OwnedAxisGroups {
   using Make = std::function<std::unique_ptr<ProcessGroup>(const AxisGroup& of, const char* name,
                                                            std::vector<base::Rank> members)>;
   OwnedAxisGroups() = default;
+  /// Ends them in the reverse order of their making.
+  ~OwnedAxisGroups();
+  OwnedAxisGroups(OwnedAxisGroups&&) = default;
+  OwnedAxisGroups& operator=(OwnedAxisGroups&&) = default;
   /// Makes one on each axis of the mesh, innermost first, and the two ends of the pipeline.
   OwnedAxisGroups(const layout::Mesh& mesh, base::Rank rank, const Make& make);
 

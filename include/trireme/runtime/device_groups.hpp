@@ -57,8 +57,8 @@ struct DeviceGroupsReport {
   TransportVerdict transport;
 };
 
-/// Collective over the world. Host-blocking: yes. Makes the groups of layers (tp, pp, dp,
-/// embedding) take tensors of `device`, which outlives them; world stays on the host. Without
+/// Collective over the world. Host-blocking: yes. Makes the groups of the mesh's axes
+/// take tensors of `device`, which outlives them; world stays on the host. Without
 /// effect for the host's own memory. Throws AgreedError (topology) where NCCL is required but
 /// cannot be used, and where the transport between nodes breaks the rule; waits of NCCL's groups
 /// have the deadline of the options.

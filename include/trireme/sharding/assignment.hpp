@@ -10,7 +10,7 @@ namespace trireme::sharding {
 model::CostOfMatrix cost_of_matrix(const optim::Rule& rule, device::DType products);
 
 /// Sets the assignment with which a run's matrices cost least in a step of this work on this
-/// machine, and why.
+/// machine, and why. For options that divide matrices.
 void choose_assignment(Options& options, const model::ModelConfig& model, device::DType products,
                        const ownership::StepWork& work, bool on_gpus);
 

@@ -29,6 +29,10 @@ struct Options {
 
   /// Whether data-parallel ranks divide updates, and the state that these need, among them.
   bool divides_updates() const { return zero_level > 0; }
+  /// Whether these are whole matrices, with owners.
+  bool divides_matrices() const {
+    return divides_updates() && optim::traits(rule.kind).updates_matrices;
+  }
   /// Smallest bucket of gradients, f32.
   std::int64_t bucket_elements() const { return std::max<std::int64_t>(1, bucket_bytes / 4); }
 };
