@@ -63,7 +63,7 @@ def processes_with(token):
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
             continue
         try:
-            if token in (entry / "cmdline").read_text():
+            if token in (entry / "cmdline").read_text(errors="replace"):
                 found.append(entry.name)
         except OSError:
             pass

@@ -49,7 +49,7 @@ class Directories(Place):
         for entry in pathlib.Path("/proc").iterdir():
             try:
                 if (entry.name.isdigit() and os.readlink(entry / "exe") == self.program[0]
-                        and str(self.directory(run)) in (entry / "cmdline").read_text()):
+                        and str(self.directory(run)) in (entry / "cmdline").read_text(errors="replace")):
                     found.append(int(entry.name))
             except OSError:
                 continue

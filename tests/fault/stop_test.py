@@ -68,7 +68,7 @@ class Run:
         for entry in pathlib.Path("/proc").iterdir():
             try:
                 if (entry.name.isdigit() and os.readlink(entry / "exe") == self.trireme
-                        and str(self.directory) in (entry / "cmdline").read_text()):
+                        and str(self.directory) in (entry / "cmdline").read_text(errors="replace")):
                     found.append(int(entry.name))
             except OSError:
                 continue

@@ -63,7 +63,7 @@ def ranks_of(arguments, folder):
     for entry in pathlib.Path("/proc").iterdir():
         try:
             if (entry.name.isdigit() and os.readlink(entry / "exe") == arguments.trireme
-                    and str(folder) in (entry / "cmdline").read_text()):
+                    and str(folder) in (entry / "cmdline").read_text(errors="replace")):
                 found.append(int(entry.name))
         except OSError:
             continue

@@ -81,7 +81,7 @@ def process_of_rank(arguments, rank):
         try:
             if (entry.name.isdigit() and os.readlink(entry / "exe") == arguments.trireme
                     and mark in (entry / "environ").read_bytes().split(b"\0")
-                    and arguments.folder in (entry / "cmdline").read_text()):
+                    and arguments.folder in (entry / "cmdline").read_text(errors="replace")):
                 return int(entry.name)
         except OSError:
             continue
