@@ -42,7 +42,7 @@ def prepare(arguments, folder):
     (folder / "text").write_text("the cat sat on the mat and the dog sat on the log\n" * 50)
     run_trireme(arguments, "tokenizer", "train", "--input", folder / "text", "--vocab-size", 260,
                 "--out", folder / "tokenizer.json")
-    (folder / "prompts").write_text("the cat\n" * 20000)
+    (folder / "prompts").write_text("the cat\n" * 100000)
     (folder / "ids.json").write_text(json.dumps([[1 + i % 500 for i in range(32)]] * 20000))
 
 
