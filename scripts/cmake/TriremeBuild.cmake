@@ -60,8 +60,9 @@ find_program(TRIREME_CCACHE ccache)
 if(TRIREME_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env
     "CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime"
-    # A precompiled header knows its headers by their bytes, comments included.
-    "CCACHE_COMMENTS=1"
+    # A precompiled header knows its headers by their bytes: what is the same to the preprocessor,
+    # comments, blanks and macros that are not used, must not be the same to the cache.
+    "CCACHE_DEPEND=1"
     "${TRIREME_CCACHE}")
   set(CMAKE_CUDA_COMPILER_LAUNCHER "${TRIREME_CCACHE}")
 endif()
