@@ -162,9 +162,9 @@ void note_end_of_task(const std::filesystem::path& run, const std::string& end,
   std::error_code ignored;
   // None of a start whose ranks ended before they had made it.
   if (!std::filesystem::is_directory(run, ignored)) return;
+  if (is_held_since_before(run, began)) return;
   auto failure = failure_since(path, began);
   if (!failure) {
-    if (is_held_since_before(run, began)) return;
     put_failure_aside(run);
     failure = to_json(unsaid_failure(end));
   }

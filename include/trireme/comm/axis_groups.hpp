@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace trireme::comm {
@@ -49,7 +50,10 @@ class OwnedAxisGroups {
   /// Ends them in the reverse order of their making.
   ~OwnedAxisGroups();
   OwnedAxisGroups(OwnedAxisGroups&&) = default;
-  OwnedAxisGroups& operator=(OwnedAxisGroups&&) = default;
+  OwnedAxisGroups& operator=(OwnedAxisGroups&& other) noexcept {
+    std::swap(all_, other.all_);
+    return *this;
+  }
   /// Makes one on each axis of the mesh, innermost first, and the two ends of the pipeline.
   OwnedAxisGroups(const layout::Mesh& mesh, base::Rank rank, const Make& make);
 

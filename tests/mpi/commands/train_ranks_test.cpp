@@ -145,7 +145,7 @@ TEST_CASE("a rank of train --ranks that a signal ends makes 5, and why names the
   // The address sanitizer would make an exit of the signal.
   const std::string script =
       "import os, signal, subprocess, sys, time\n"
-      "os.environ['ASAN_OPTIONS'] = 'handle_segv=0'\n"
+      "os.environ['ASAN_OPTIONS'] = os.environ.get('ASAN_OPTIONS', '') + ':handle_segv=0'\n"
       "run = subprocess.Popen(sys.argv[2:])\n"
       "def children(pid):\n"
       "  return [int(child) for thread in os.listdir(f'/proc/{pid}/task')\n"

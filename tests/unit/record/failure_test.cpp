@@ -11,6 +11,7 @@
 #include <catch2/catch.hpp>
 
 #include <fstream>
+#include <thread>
 
 using namespace trireme;
 
@@ -63,6 +64,13 @@ TEST_CASE("a start that died beside the one that holds the run leaves the run's 
   const auto later = std::chrono::system_clock::now() + std::chrono::seconds(1);
   record::note_end_of_task(folder.path(), "signal SIGKILL", later);
   CHECK_FALSE(std::filesystem::exists(folder.path() / "failure.json"));
+  // Nor is what the holder has noted meanwhile another's end.
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const auto waiting = std::chrono::system_clock::now();
+  record::write_failure(failure_of(2), folder.path());
+  record::note_end_of_task(folder.path(), "signal SIGKILL", waiting);
+  CHECK_FALSE(base::read_json_file(folder.path() / "failure.json")->contains("end_of_task"));
+  std::filesystem::remove(folder.path() / "failure.json");
   // This start's own lock, which a file system keeps for a while.
   const auto before = later - std::chrono::seconds(10);
   record::note_end_of_task(folder.path(), "signal SIGKILL", before);
