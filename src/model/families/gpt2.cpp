@@ -20,24 +20,24 @@ constexpr StoredName gpt2_layer[] = {
 
 }  // namespace
 
-const Family gpt2_family{.architecture = Architecture::gpt2,
-                         .name = "gpt2",
-                         .norm = NormKind::layer,
-                         .positions = PositionKind::learned,
-                         .bias = true,
-                         .gated_mlp = false,
-                         .free_heads = false,
-                         .ties_embeddings = true,
-                         .mlp_ratio = 4,
-                         .stored = {.model_class = "GPT2LMHeadModel",
-                                    .base_classes = gpt2_base_classes,
-                                    .config = ConfigFields::gpt2,
-                                    .switched_off = "",
-                                    .embedding = "transformer.wte.weight",
-                                    .positions = "transformer.wpe.weight",
-                                    .final_norm = "transformer.ln_f",
-                                    .layers = "transformer.h.",
-                                    .layer = gpt2_layer,
-                                    .transposed = true}};
+constinit const Family gpt2_family{.architecture = Architecture::gpt2,
+                                   .name = "gpt2",
+                                   .norm = NormKind::layer,
+                                   .positions = PositionKind::learned,
+                                   .bias = true,
+                                   .gated_mlp = false,
+                                   .free_heads = false,
+                                   .ties_embeddings = true,
+                                   .mlp_ratio = 4,
+                                   .stored = {.model_class = "GPT2LMHeadModel",
+                                              .base_classes = gpt2_base_classes,
+                                              .config = ConfigFields::gpt2,
+                                              .switched_off = "",
+                                              .embedding = "transformer.wte.weight",
+                                              .positions = "transformer.wpe.weight",
+                                              .final_norm = "transformer.ln_f",
+                                              .layers = "transformer.h.",
+                                              .layer = gpt2_layer,
+                                              .transposed = true}};
 
 }  // namespace trireme::model

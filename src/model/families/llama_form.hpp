@@ -20,4 +20,18 @@ inline constexpr StoredName llama_layer[] = {
     {"mlp.down.", "mlp.down_proj."},
 };
 
+/// Llama's files, as those of a class that other families have made of them.
+constexpr StoredForm llama_form(std::string_view model_class,
+                                std::span<const std::string_view> base_classes,
+                                std::string_view switched_off) {
+  return {.model_class = model_class,
+          .base_classes = base_classes,
+          .switched_off = switched_off,
+          .embedding = "model.embed_tokens.weight",
+          .positions = "",
+          .final_norm = "model.norm",
+          .layers = "model.layers.",
+          .layer = llama_layer};
+}
+
 }  // namespace trireme::model
