@@ -9,8 +9,8 @@
 #include "trireme/config/arrangement.hpp"
 #include "trireme/config/sources.hpp"
 #include "trireme/model/owned_tensors.hpp"
-#include "trireme/optim/matrix_rule.hpp"
 #include "trireme/ownership/picture.hpp"
+#include "trireme/sharding/assignment.hpp"
 #include "trireme/train/trainer.hpp"
 
 #include "apps/cli/commands.hpp"
@@ -111,13 +111,6 @@ std::string origin_of(const optim::Rule& rule, const config::Config& config) {
                       rule.factors.root_every);
 }
 
-model::CostOfMatrix cost_of(const optim::Rule& rule) {
-  const std::shared_ptr matrices = optim::make_matrix_rule(rule, device::DType::bf16);
-  return [matrices](const ownership::MatrixShape& shape) {
-    return model::MatrixCost{matrices->flops(shape), matrices->split(shape)};
-  };
-}
-
 model::MatrixSelection selection_of(const config::Config& config) {
   const auto& optimizer = config.options().optimizer;
   return {optimizer.adamw_matrices, optimizer.per_head};
@@ -138,7 +131,9 @@ ownership::View view_of(const config::Config& config, const model::ModelConfig& 
   if (rule.kind == optim::RuleKind::muon) {
     view.newton_schulz_steps = rule.muon.newton_schulz.steps;
   }
-  view.tensors = model::owned_tensors(model, options.tensor, cost_of(rule), selection_of(config));
+  view.tensors = model::owned_tensors(model, options.tensor,
+                                      sharding::cost_of_matrix(rule, device::DType::bf16),
+                                      selection_of(config));
   view.work = work_of(config, model, data);
   view.choice =
       choose_plan(view.tensors, options, view.work, view.machine,

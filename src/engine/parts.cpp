@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of an engine, in the order in which they are made.
+#include "parts.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/base/log.hpp"
+#include "trireme/engine/stage_layers.hpp"
+#include "trireme/layout/simulate.hpp"
+
+#include "host_sum.hpp"
+
+#include <algorithm>
+
+namespace trireme::engine {
+
+using device::Purpose;
+using layout::Axis;
+
+namespace {
+
+/// [chunk]: layers of a rank's stage.
+std::vector<layout::LayerRange> chunks_of(const EngineOptions& options) {
+  const auto& mesh = options.sharding.mesh;
+  const int stage = mesh.coordinate(Axis::pipeline, options.sharding.rank);
+  const auto ranges = base::value_or_throw(
+      layout::assign_layers(options.model.num_hidden_layers, mesh.degree(Axis::pipeline),
+                            options.schedule.virtual_stages, stage_layers(options).counts));
+  return ranges[static_cast<std::size_t>(stage)];
+}
+
+/// Schedule; with one stage there is nothing to overlap: each backward right after its forward
+/// holds the fewest activations, and a table shared by embedding and head gets its gradients in one
+/// order.
+base::Result<layout::Schedule> schedule_of(const EngineOptions& options) {
+  const int stages = options.sharding.mesh.degree(Axis::pipeline);
+  const auto kind = stages == 1 && options.schedule.virtual_stages == 1
+                        ? layout::ScheduleKind::one_forward_one_backward
+                        : options.schedule.kind;
+  return layout::make_schedule(kind, stages, options.schedule.micro_batches,
+                               options.schedule.virtual_stages);
+}
+
+/// Micro-batches whose activations each chunk of the rank holds at once.
+std::vector<int> activation_slots(const EngineOptions& options, const layout::Schedule& schedule) {
+  if (options.use != Use::training) {
+    return std::vector<int>(static_cast<std::size_t>(options.schedule.virtual_stages), 1);
+  }
+  const int stage = options.sharding.mesh.coordinate(Axis::pipeline, options.sharding.rank);
+  const auto simulation = base::value_or_throw(layout::simulate(schedule, {}));
+  return simulation.peak_live[static_cast<std::size_t>(stage)];
+}
+
+/// Zeroes state on a device, whose fresh memory is undefined (the host's is zero): what lies
+/// between tensors goes into checkpoints too, and those of equal runs are equal.
+void clear_state(const optim::Optimizer& optimizer, const std::vector<optim::Segment>& buckets,
+                 device::Kernels& kernels) {
+  for (const auto& state : optimizer.states()) kernels.issue(device::Fill{state.values, 0.0F});
+  if (const auto& all = optimizer.owner_states()) kernels.issue(device::Fill{all, 0.0F});
+  for (const auto& bucket : buckets) {
+    if (bucket.flat.size() > 0) kernels.issue(device::Fill{optimizer.master(bucket), 0.0F});
+  }
+}
+
+}  // namespace
+
+sharding::Sharding sharding_of(const EngineOptions& options) {
+  return {options.model, options.sharding, chunks_of(options), options.numerics.dtype};
+}
+
+Engine::Parts::Parts(const EngineOptions& given, const comm::AxisGroups& their_groups,
+                     device::Kernels& their_kernels, Memory& their_memory)
+    : options(given),
+      groups(their_groups),
+      kernels(their_kernels),
+      memory(their_memory),
+      sharding(sharding_of(options)),
+      stage(sharding.stage()),
+      schedule(base::value_or_throw(schedule_of(options))),
+      slots(activation_slots(options, schedule)),
+      graphs(trains() ? options.memory.cuda_graphs : CudaGraphs::no, groups.on(Axis::tensor),
+             kernels.device()),
+      batches(options.schedule, options.model.dropout, graphs, slots, kernels.device(), memory),
+      tensor_watch(kernels.device().is_host() ? kernels.device().stopwatch() : nullptr),
+      context{options.model,
+              kernels,
+              graphs.tensor(),
+              memory.of(Purpose::workspace),
+              options.numerics.dtype,
+              options.schedule.micro_batch,
+              options.schedule.sequence_length,
+              options.sharding.sequence_parallel,
+              trains() ? options.memory.recompute : layers::Recompute::full,
+              options.memory.loss_rows,
+              options.numerics.seed,
+              options.numerics.linear_forward} {
+  context.tensor_watch = tensor_watch.get();
+  make_parameters();
+  make_chunks();
+  if (options.memory.keep_logits == KeepLogits::yes && messages.back().is_last()) {
+    logits =
+        memory.of(Purpose::activations)
+            .allocate(options.numerics.dtype, {context.rows(), chunks.back().local_vocabulary()});
+  }
+  if (trains()) {
+    auto& arena = memory.of(Purpose::optimizer);
+    auto updates = sharding.updates();
+    const auto& rule = optim::traits(options.sharding.rule.kind);
+    if (rule.has_owner_states) kernels.open_decompositions();
+    const bool exchanges = rule.updates_matrices && groups.on(Axis::tensor).size() > 1;
+    optimizer.emplace(
+        options.sharding.rule, std::move(updates.segments), updates.sizes, flat_parameters, arena,
+        optim::Peers{exchanges ? &part_exchange.emplace(groups.on(Axis::tensor)) : nullptr,
+                     exchanges ? &groups.on(Axis::tensor) : &groups.on(Axis::data)});
+    owned_buckets = std::move(updates.buckets);
+    if (!kernels.device().is_host()) clear_state(*optimizer, owned_buckets, kernels);
+    reducer.emplace(sharding, groups, kernels, memory.of(Purpose::communication));
+    if (sharding.divides_updates() && groups.on(Axis::data).size() > 1) {
+      gather.emplace(sharding, groups.on(Axis::data), kernels.device());
+    }
+    say_rules();
+  }
+  register_arenas(options.model, groups, memory, registrations);
+  if (trains()) register_flat(groups, flat_parameters, flat_gradients, registrations);
+  make_executor();
+  context.progress = [this] {
+    if (kernels.device().capturing()) return;
+    pipeline().poll();
+    if (reducer) reducer->poll();
+    if (gather) gather->poll();
+  };
+  context.reads = [this](const model::Place& place) { wait_for_parameters(place); };
+}
+
+/// Tells which rule updates what, where there are two.
+void Engine::Parts::say_rules() const {
+  if (!optim::traits(options.sharding.rule.kind).updates_matrices ||
+      memory.of(Purpose::batch).is_measuring()) {
+    return;
+  }
+  std::int64_t matrices = 0;
+  std::int64_t elements = 0;
+  for (const auto& parameter : stage.parameters()) {
+    if (!model::is_rule_matrix(parameter, options.sharding.matrices)) continue;
+    ++matrices;
+    elements += layout::element_count(parameter.tensor.shape);
+  }
+  base::log::info("engine",
+                  "{} updates {} matrices of layers ({:.1f} % of the parameters), adamw the others",
+                  optim::name(options.sharding.rule.kind), matrices,
+                  100.0 * static_cast<double>(elements) /
+                      static_cast<double>(model::parameter_count(options.model)));
+  if (options.sharding.assignment_reason.empty()) return;
+  base::log::info("engine", "optimizer.assignment = {}: {}",
+                  ownership::name(options.sharding.assignment), options.sharding.assignment_reason);
+}
+
+void Engine::Parts::make_executor() {
+  executor.emplace(PipelineExecutor::Stage{chunks, messages, slots,
+                                           groups.on(Axis::data).size() > 1, batches, graphs},
+                   kernels);
+  if (!trains() || memory.of(Purpose::batch).is_measuring()) return;
+  const bool chosen =
+      options.schedule.stage_layers.empty() && options.sharding.mesh.degree(Axis::pipeline) > 1;
+  if (chosen) base::log::debug("engine", "{}", stage_layers(options).text());
+  if (!graphs.wanted() || graphs.made()) return;
+  base::log::info("engine", "numerics.cuda_graphs has no effect: {} records no work",
+                  kernels.device().name());
+}
+
+GradientReducer& Engine::Parts::reduction() {
+  TRIREME_EXPECT(reducer.has_value(), "only training reduces gradients");
+  return *reducer;
+}
+
+optim::Optimizer& Engine::Parts::updates() {
+  TRIREME_EXPECT(optimizer.has_value(), "only training has optimizer state");
+  return *optimizer;
+}
+
+PipelineExecutor& Engine::Parts::pipeline() {
+  TRIREME_EXPECT(executor.has_value(), "the executor is made last");
+  return *executor;
+}
+
+void Engine::Parts::make_parameters() {
+  const auto size = stage.flat().size;
+  flat_parameters = memory.of(Purpose::parameters).allocate(options.numerics.dtype, {size});
+  if (trains()) {
+    flat_gradients = memory.of(Purpose::gradients).allocate(device::DType::f32, {size});
+    std::int64_t pieces = 0;
+    for (const auto& fused : stage.fused_parameters()) pieces += std::ssize(fused.pieces);
+    hashes = memory.of(Purpose::gradients).allocate(device::DType::i32, {pieces, 2});
+  }
+  stage.bind(flat_parameters, flat_gradients);
+  if (options.numerics.linear_forward == layers::LinearForward::e4m3 &&
+      options.memory.weight_copies == layers::WeightCopies::kept) {
+    context.weight_copies = &weight_copies.emplace(stage, memory.of(Purpose::parameters));
+  }
+}
+
+/// Renews the copies of weights: parameters change between steps, and when they are loaded, so a
+/// step or an evaluation uses no copy of the one before.
+void Engine::Parts::renew_weight_copies() {
+  if (!weight_copies) return;
+  finish_gathers();
+  weight_copies->renew(context);
+}
+
+void Engine::Parts::make_chunks() {
+  const auto layers = chunks_of(options);
+  const int virtual_stages = static_cast<int>(layers.size());
+  const ChunkMessages::Shape shape{context.local_rows(), options.model.hidden_size,
+                                   options.numerics.dtype};
+  for (int chunk = 0; chunk < virtual_stages; ++chunk) {
+    const auto index = static_cast<std::size_t>(chunk);
+    const int held = slots[index];
+    messages.emplace_back(groups.on(Axis::pipeline), layout::ChunkPlace{my_stage(), chunk}, shape,
+                          ChunkMessages::Needs{virtual_stages, held, trains()},
+                          memory.of(Purpose::communication));
+    const layers::Chunk::Role role{layers[index], messages.back().is_first(),
+                                   messages.back().is_last()};
+    chunks.emplace_back(context, stage, role, held, memory.of(Purpose::activations),
+                        memory.of(Purpose::parameters));
+  }
+}
+
+std::optional<double> Engine::Parts::take_tensor_seconds() const {
+  return tensor_watch ? std::optional(tensor_watch->take()) : std::nullopt;
+}
+
+/// Sum of the losses over all ranks; the last stage has its data-parallel part of it.
+double Engine::Parts::whole_loss_sum(double local) const {
+  double sum = local;
+  ordered_sum(groups.on(Axis::data), {&sum, 1});
+  ordered_sum(groups.on(Axis::pipeline), {&sum, 1});
+  return sum;
+}
+
+}  // namespace trireme::engine
