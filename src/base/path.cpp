@@ -22,7 +22,7 @@ Failure failure_of(const std::filesystem::filesystem_error& error) {
   if (!one.empty()) return {ExitCode::checkpoint, format("cannot use '{}': {}", one, reason)};
   // Neither the working folder nor the folder whose next entry is read has a name in an exception.
   std::error_code gone;
-  const auto working = std::filesystem::current_path(gone);
+  static_cast<void>(std::filesystem::current_path(gone));
   if (!gone) return {ExitCode::checkpoint, format("cannot read a folder: {}", reason)};
   return {ExitCode::checkpoint,
           format("the working folder cannot be used ({}); change to one that exists", reason)};

@@ -49,6 +49,8 @@ class OwnedAxisGroups {
   OwnedAxisGroups() = default;
   /// Ends them in the reverse order of their making.
   ~OwnedAxisGroups();
+  OwnedAxisGroups(const OwnedAxisGroups&) = delete;
+  OwnedAxisGroups& operator=(const OwnedAxisGroups&) = delete;
   OwnedAxisGroups(OwnedAxisGroups&&) = default;
   OwnedAxisGroups& operator=(OwnedAxisGroups&& other) noexcept {
     std::swap(all_, other.all_);

@@ -22,7 +22,7 @@ std::string from_recorded(std::string_view text);
 struct QuotedPart {
   std::string text;
   /// Bytes that it takes, with its quotes.
-  std::size_t size;
+  std::size_t size = 0;
 };
 /// Reads what stands in quotes at the front of a text. The failure is a phrase for
 /// "key = text PROBLEM".
@@ -31,7 +31,7 @@ base::Result<QuotedPart> read_quoted(std::string_view text);
 /// Where the statement of a line ends, and why.
 struct StatementEnd {
   /// Place of the '#' that begins the comment, or the size of the line.
-  std::size_t at;
+  std::size_t at = 0;
   /// True when quotes were opened and did not end: what is a comment cannot be told.
   bool has_open_quotes = false;
 };

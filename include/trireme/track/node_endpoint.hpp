@@ -50,6 +50,7 @@ class NodeEndpoint {
   NodeEndpoint(const Options& options, Ranks ranks);
   NodeEndpoint(const NodeEndpoint&) = delete;
   NodeEndpoint& operator=(const NodeEndpoint&) = delete;
+  ~NodeEndpoint() = default;
 
   /// "HOST:PORT", where it listens.
   const std::string& target() const { return target_; }

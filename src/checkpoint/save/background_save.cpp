@@ -18,7 +18,6 @@
 #include <future>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 namespace trireme::checkpoint {
 struct BackgroundSave::State {
@@ -61,6 +60,8 @@ struct BackgroundSave::State {
   std::future<base::Status> work;
   /// True where the wait for the threads of all ranks has failed.
   bool is_left = false;
+  /// State that was left to its thread before this one: nobody is to take either for lost.
+  State* left_before = nullptr;
 
   bool has_ended(std::chrono::milliseconds limit) const {
     return work.wait_for(limit) == std::future_status::ready;
@@ -108,9 +109,10 @@ BackgroundSave::~BackgroundSave() {
   // what it uses until the process has ended.
   if (state_->has_ended(std::chrono::seconds(1))) return;
   static std::mutex mutex;
-  static auto* const left_behind = new std::vector<std::unique_ptr<State>>;
+  static State* left_behind = nullptr;
   const std::lock_guard lock(mutex);
-  left_behind->push_back(std::move(state_));
+  state_->left_before = left_behind;
+  left_behind = state_.release();
 }
 
 std::int64_t BackgroundSave::step() const {
