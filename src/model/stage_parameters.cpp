@@ -261,7 +261,12 @@ void StageParameters::order_and_place(const layout::Mesh& mesh, std::int64_t buc
                                                                  parameter_alignment));
     owned_buckets_.resize(flat_.buckets.size(), has_owners);
   }
+  fused_of_bucket_.resize(flat_.buckets.size());
   for (std::size_t index = 0; index < fused_parameters_.size(); ++index) {
+    const auto buckets = flat_.buckets_of_tensor(index);
+    for (auto bucket = buckets.begin; bucket < buckets.end; ++bucket) {
+      fused_of_bucket_[static_cast<std::size_t>(bucket)].push_back(index);
+    }
     auto& fused = fused_parameters_[index];
     auto begin = flat_.tensors[index].begin;
     for (auto& piece : fused.pieces) {
@@ -271,6 +276,21 @@ void StageParameters::order_and_place(const layout::Mesh& mesh, std::int64_t buc
     const bool unique = index_.emplace(fused.name, index).second;
     TRIREME_ENSURE(unique, "two fused parameters are called " + fused.name);
   }
+}
+
+std::vector<std::size_t> StageParameters::fused_in(layout::FlatRange range) const {
+  const auto first = std::partition_point(
+      flat_.buckets.begin(), flat_.buckets.end(),
+      [&](const layout::FlatRange& bucket) { return bucket.end <= range.begin; });
+  std::vector<std::size_t> found;
+  for (auto bucket = first; bucket != flat_.buckets.end() && bucket->begin < range.end; ++bucket) {
+    const auto& here = fused_of_bucket_[static_cast<std::size_t>(bucket - flat_.buckets.begin())];
+    found.insert(found.end(), here.begin(), here.end());
+  }
+  // A tensor may lie in several buckets.
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
 }
 
 std::int64_t StageParameters::element_count() const {

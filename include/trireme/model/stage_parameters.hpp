@@ -44,8 +44,8 @@ struct FusedParameter {
   std::int64_t columns = 0;
   std::vector<ShardPiece> pieces;
   bool decays = true;
-  /// The gradient needs more than data-parallel reduction (see engine), so it is reduced last, in a
-  /// deferred bucket.
+  /// The gradient needs more than data-parallel reduction: terms of tensor-parallel ranks or of
+  /// another stage are added at the end of a step (see engine). In a deferred bucket.
   bool deferred = false;
   /// Also held by another stage: tied embeddings.
   bool tied = false;
@@ -102,8 +102,8 @@ class StageParameters {
   /// flat buffers, in the order of the fused parameters.
   template <typename Act>
   void each_piece(layout::FlatRange range, const Act& act) const {
-    for (const auto& fused : fused_parameters_) {
-      for (const auto& piece : fused.pieces) {
+    for (const auto index : fused_in(range)) {
+      for (const auto& piece : fused_parameters_[index].pieces) {
         const layout::FlatRange common{std::max(range.begin, piece.flat.begin),
                                        std::min(range.end, piece.flat.end)};
         if (common.begin < common.end) act(piece, common);
@@ -119,6 +119,8 @@ class StageParameters {
   device::Tensor gradient(std::string_view name) const;
 
  private:
+  /// Fused parameters, ascending, of the buckets that a range touches.
+  std::vector<std::size_t> fused_in(layout::FlatRange range) const;
   void collect(const StagePlace& place, const Place& part, bool tied);
   void order_and_place(const layout::Mesh& mesh, std::int64_t bucket_elements,
                        const MatrixOwning& owning);
@@ -132,8 +134,9 @@ class StageParameters {
   std::vector<Parameter> parameters_;
   std::vector<FusedParameter> fused_parameters_;
   layout::FlatLayout flat_;
-  std::vector<bool> owned_buckets_;                       // [bucket]
-  std::map<std::size_t, ownership::MatrixOwner> shared_;  // by parameter
+  std::vector<bool> owned_buckets_;                        // [bucket]
+  std::vector<std::vector<std::size_t>> fused_of_bucket_;  // [bucket]: ascending
+  std::map<std::size_t, ownership::MatrixOwner> shared_;   // by parameter
   std::size_t first_deferred_bucket_ = 0;
   std::size_t first_tied_bucket_ = 0;
   std::map<std::string, std::size_t, std::less<>> index_;

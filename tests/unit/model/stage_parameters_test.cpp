@@ -208,3 +208,38 @@ TEST_CASE("owners of matrices change no initial value") {
   collect(stage_of(config, layout::Mesh::of(1, 3, 1), 0, model::muon_cost), owned);
   CHECK(owned == serial);
 }
+
+TEST_CASE("pieces of a range are those that a scan of all finds, in the order of the parameters") {
+  const model::CostOfMatrix cost = [](const ownership::MatrixShape& shape) {
+    return model::MatrixCost{static_cast<double>(shape.rows * shape.columns), {}};
+  };
+  using Found = std::vector<std::pair<const model::ShardPiece*, layout::FlatRange>>;
+  for (const auto& mesh : {layout::Mesh::of(1, 1, 1), layout::Mesh::of(2, 3, 2)}) {
+    for (const bool has_owners : {false, true}) {
+      const auto stage = stage_of(small(true), mesh, 0, has_owners ? cost : model::CostOfMatrix{},
+                                  ownership::Assignment::contiguous);
+      REQUIRE(stage.flat().buckets.size() > 2);
+      // Shorter and longer than buckets, empty, and all of it.
+      const auto size = stage.flat().size;
+      for (const std::int64_t length :
+           {std::int64_t{0}, std::int64_t{1}, std::int64_t{700}, size / 3, size}) {
+        for (std::int64_t begin = 0; begin + length <= size; begin += 97) {
+          const layout::FlatRange range{begin, begin + length};
+          Found scanned;
+          for (const auto& fused : stage.fused_parameters()) {
+            for (const auto& piece : fused.pieces) {
+              const layout::FlatRange common{std::max(range.begin, piece.flat.begin),
+                                             std::min(range.end, piece.flat.end)};
+              if (common.begin < common.end) scanned.emplace_back(&piece, common);
+            }
+          }
+          Found found;
+          stage.each_piece(range, [&](const model::ShardPiece& piece, layout::FlatRange common) {
+            found.emplace_back(&piece, common);
+          });
+          if (found != scanned) FAIL("elements " << range.begin << " to " << range.end);
+        }
+      }
+    }
+  }
+}
