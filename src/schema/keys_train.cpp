@@ -91,8 +91,9 @@ std::vector<Key> train_keys() {
                         "likely token. The choice is by `train.seed`."},
       train_integer(
           "replica_check", "0", "steps", counts_from(0), Concern::running,
-          "Steps between comparisons of the parameters' bits on all data-parallel replicas; "
-          "with it, each checkpoint is compared before it is saved. Where they differ, the run "
+          "Steps between comparisons of the parameters' bits on all data-parallel replicas, and of "
+          "those that are not cut on tensor-parallel ranks; with it, each checkpoint is compared "
+          "before it is saved. Where they differ, the run "
           "names rank and tensor and goes back to its newest checkpoint, once for each. 0 is "
           "never."),
   };

@@ -135,7 +135,9 @@ void Trainer::measure_peak_again() {
 
 bool Trainer::replica_check_is_due() const {
   const auto every = keys_.train.replica_check;
-  if (every == 0 || cluster_.groups.on(layout::Axis::data).size() == 1) return false;
+  const bool has_replicas = cluster_.groups.on(layout::Axis::data).size() > 1 ||
+                            cluster_.groups.on(layout::Axis::tensor).size() > 1;
+  if (every == 0 || !has_replicas) return false;
   // A state that is saved has been compared, and so has one that an evaluation may find worth
   // saving.
   return progress_.step % every == 0 || progress_.step == keys_.train.steps || saver_->is_due() ||
@@ -144,8 +146,7 @@ bool Trainer::replica_check_is_due() const {
 }
 
 bool Trainer::replicas_agree() {
-  const auto difference =
-      replica_difference(*engine_, cluster_.groups.on(layout::Axis::data), cluster_.rank);
+  const auto difference = replica_difference(*engine_, cluster_.groups.views(), cluster_.rank);
   try {
     base::Status status;
     if (!difference.empty()) status = base::Failure{base::ExitCode::peer, difference};

@@ -15,12 +15,12 @@ namespace trireme::train {
 namespace {
 
 /// Words of all replicas, [replicas][count].
-std::vector<std::int32_t> gather(comm::ProcessGroup& data, std::vector<std::int32_t> mine) {
+std::vector<std::int32_t> gather(comm::ProcessGroup& group, std::vector<std::int32_t> mine) {
   const auto count = std::ssize(mine);
-  std::vector<std::int32_t> all(static_cast<std::size_t>(count * data.size()));
-  data.host_group().all_gather(
+  std::vector<std::int32_t> all(static_cast<std::size_t>(count * group.size()));
+  group.host_group().all_gather(
       device::Tensor(mine.data(), device::DType::i32, {count}),
-      device::Tensor(all.data(), device::DType::i32, {count * data.size()}));
+      device::Tensor(all.data(), device::DType::i32, {count * group.size()}));
   return all;
 }
 
@@ -56,14 +56,16 @@ std::vector<std::uint64_t> column(const std::vector<std::int32_t>& words, std::s
   return values;
 }
 
-std::string sentence(const std::string& parameter, const std::vector<std::size_t>& members,
+std::string sentence(const char* whose, const std::string& parameter,
+                     const std::vector<std::size_t>& members,
                      const std::vector<std::int32_t>& ranks) {
   std::vector<std::int32_t> unlike;
   for (const auto member : members) unlike.push_back(ranks[member]);
   return base::format(
-      "data-parallel replicas do not hold the same parameters: '{}' {} (a GPU, a processor, memory "
-      "or a link that flips bits)",
-      parameter,
+      "{} do not hold the same parameters: '{}' {} (a GPU, a processor, memory or a link that "
+      "flips "
+      "bits)",
+      whose, parameter,
       unlike.size() == ranks.size()
           ? base::format("differs between ranks {}", base::join(unlike, ", "))
           : base::format("on {} {} is unlike that of the other {} replicas",
@@ -71,16 +73,21 @@ std::string sentence(const std::string& parameter, const std::vector<std::size_t
                          ranks.size() - unlike.size()));
 }
 
-}  // namespace
+/// Parameters with hashes of their bits, in an order that all members of a group share.
+struct HashedParameters {
+  std::vector<std::string> names;
+  std::vector<std::uint64_t> hashes;
+};
 
-std::string replica_difference(engine::Engine& engine, comm::ProcessGroup& data, base::Rank rank) {
-  const auto hashes = engine.parameter_hashes();
+std::string difference(const char* whose, const HashedParameters& held, comm::ProcessGroup& group,
+                       base::Rank rank) {
+  if (group.size() == 1) return {};
   base::Fnv1a digest;
-  for (const auto word : words_of(hashes)) digest.add_word(static_cast<std::uint32_t>(word));
+  for (const auto word : words_of(held.hashes)) digest.add_word(static_cast<std::uint32_t>(word));
   auto mine = words_of({digest.value()});
   mine.push_back(rank.value());
-  const auto digests = gather(data, std::move(mine));
-  const auto replicas = static_cast<std::size_t>(data.size());
+  const auto digests = gather(group, std::move(mine));
+  const auto replicas = static_cast<std::size_t>(group.size());
   std::vector<std::int32_t> ranks(replicas);
   bool alike = true;
   for (std::size_t replica = 0; replica < replicas; ++replica) {
@@ -88,14 +95,37 @@ std::string replica_difference(engine::Engine& engine, comm::ProcessGroup& data,
     alike = alike && std::equal(&digests[0], &digests[2], &digests[3 * replica]);
   }
   if (alike) return {};
-  const auto all = gather(data, words_of(hashes));
-  const auto parts = engine.parameter_parts();
-  for (std::size_t parameter = 0; parameter < parts.size(); ++parameter) {
-    const auto members = minority(column(all, parts.size(), parameter));
-    if (!members.empty()) return sentence(parts[parameter].name, members, ranks);
+  const auto all = gather(group, words_of(held.hashes));
+  for (std::size_t parameter = 0; parameter < held.names.size(); ++parameter) {
+    const auto members = minority(column(all, held.names.size(), parameter));
+    if (!members.empty()) return sentence(whose, held.names[parameter], members, ranks);
   }
   TRIREME_ENSURE(false, "digests differ where a hash does");
   return {};
+}
+
+}  // namespace
+
+std::string replica_difference(engine::Engine& engine, const comm::AxisGroups& groups,
+                               base::Rank rank) {
+  const auto hashes = engine.parameter_hashes();
+  HashedParameters all;
+  HashedParameters uncut;
+  std::size_t index = 0;
+  for (const auto& part : engine.parameter_parts()) {
+    const auto hash = hashes[index++];
+    all.names.push_back(part.name);
+    all.hashes.push_back(hash);
+    if (part.box.length != part.shape) continue;
+    uncut.names.push_back(part.name);
+    uncut.hashes.push_back(hash);
+  }
+  const auto of_data =
+      difference("data-parallel replicas", all, groups.on(layout::Axis::data), rank);
+  // All ranks ask for both, whatever the first has found: each is a collective.
+  const auto of_tensor =
+      difference("tensor-parallel ranks", uncut, groups.on(layout::Axis::tensor), rank);
+  return of_data.empty() ? of_tensor : of_data;
 }
 
 }  // namespace trireme::train

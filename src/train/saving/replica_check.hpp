@@ -2,17 +2,19 @@
 #pragma once
 
 #include "trireme/base/id.hpp"
-#include "trireme/comm/process_group.hpp"
+#include "trireme/comm/axis_groups.hpp"
 #include "trireme/engine/engine.hpp"
 
 #include <string>
 
 namespace trireme::train {
 
-/// Collective over the data-parallel replicas. Host-blocking: yes. Compares the bits of the
-/// parameters that all of them hold, by hashes. Returns nothing if they are alike, else a sentence
+/// Collective over the data- and the tensor-parallel group. Host-blocking: yes. Compares the bits
+/// of the parameters that all members of a group hold, by hashes: replicas all of theirs,
+/// tensor-parallel ranks those that are not cut. Returns nothing if they are alike, else a sentence
 /// that names the first parameter that differs and the ranks that hold it unlike most others; the
-/// same on all replicas. Moves 12 bytes a replica while they are alike.
-std::string replica_difference(engine::Engine& engine, comm::ProcessGroup& data, base::Rank rank);
+/// same on all members. Moves 12 bytes a member while they are alike.
+std::string replica_difference(engine::Engine& engine, const comm::AxisGroups& groups,
+                               base::Rank rank);
 
 }  // namespace trireme::train

@@ -97,6 +97,21 @@ TEST_CASE(
   CHECK(steps_of(run, "save") == Steps{2});
 }
 
+TEST_CASE("a flipped bit of a parameter that tensor-parallel ranks all hold is found") {
+  if (mpi().world_size() != 2) return;
+  RunFolder folder;
+  const auto run = folder.path() / "tensor";
+  const std::vector<std::string> tensor{"parallel.tensor=2", "parallel.sequence=true"};
+  CHECK(run_of(folder, run, {4}, tensor).code == base::ExitCode::done);
+  folder.wait();
+  CHECK(steps_of(run, "went back") == Steps{4});
+  const auto end = run_of(folder, folder.path() / "again", {4, 6}, tensor);
+  CHECK(end.code == base::ExitCode::peer);
+  CAPTURE(end.text);
+  CHECK(end.text.find("tensor-parallel ranks do not hold the same parameters: "
+                      "'final_norm.weight' differs between ranks 0, 1") != std::string::npos);
+}
+
 TEST_CASE("without a checkpoint replicas that differ end the run") {
   RunFolder folder;
   const auto run = folder.path() / "none";
