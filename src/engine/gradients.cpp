@@ -60,7 +60,7 @@ void GradientReducer::begin_step(const Tensor& flat) {
 void GradientReducer::completed(const model::Place& place) {
   for (std::size_t index = 0; index < stage_.fused_parameters().size(); ++index) {
     const auto& fused = stage_.fused_parameters()[index];
-    if (fused.place != place || fused.deferred) continue;
+    if (fused.place != place || fused.tied) continue;
     const auto buckets = stage_.flat().buckets_of_tensor(index);
     for (auto each = buckets.begin; each < buckets.end; ++each) {
       const auto bucket = static_cast<std::size_t>(each);
@@ -116,6 +116,10 @@ void GradientReducer::wait_on_stream() {
 
 /// Sums shard pieces of which each tensor-parallel rank has one term. Ranks that hold different
 /// boxes put theirs at different places of the exchange buffer, zeros elsewhere.
+///
+/// Runs after the sums over data-parallel ranks, as add_tied_terms() does and for the same reason:
+/// the last sum is one that all tensor-parallel ranks share, so that their copies keep the same
+/// bits. Of a divided bucket only the rank's own part is a sum by then; the rest is not read.
 void GradientReducer::add_partial_terms() {
   if (!exchange_) return;
   kernels_.issue(device::Fill{exchange_, 0.0F});
@@ -125,17 +129,17 @@ void GradientReducer::add_partial_terms() {
       for (const auto& piece : fused.pieces) {
         if (!piece.partial) continue;
         const auto size = piece.flat.size();
-        act(flat_.slice(0, piece.flat.begin, size),
+        act(piece, flat_.slice(0, piece.flat.begin, size),
             exchange_.slice(0, begin + piece.part * size, size));
         begin += piece.parts * size;
       }
     }
   };
-  each_partial([this](const Tensor& own, const Tensor& place) {
-    kernels_.issue(device::Copy{own, place});
+  each_partial([this](const model::ShardPiece& piece, const Tensor& own, const Tensor& place) {
+    if (piece.contributes) kernels_.issue(device::Copy{own, place});
   });
   groups_.on(Axis::tensor).start_all_reduce(exchange_, comm::ReduceOp::sum).wait_on_stream();
-  each_partial([this](const Tensor& own, const Tensor& place) {
+  each_partial([this](const model::ShardPiece&, const Tensor& own, const Tensor& place) {
     kernels_.issue(device::Copy{place, own});
   });
 }
@@ -154,15 +158,12 @@ void GradientReducer::add_tied_terms() {
 }
 
 void GradientReducer::finish() {
-  Timed timed(exposed_.get(), SpanKind::gradients);
-  add_partial_terms();
-  timed.end();
-  for (auto bucket = stage_.first_deferred_bucket(); bucket < stage_.flat().buckets.size();
-       ++bucket) {
+  for (auto bucket = stage_.first_tied_bucket(); bucket < stage_.flat().buckets.size(); ++bucket) {
     start(bucket);
   }
   wait_on_stream();
-  timed.start();
+  Timed timed(exposed_.get(), SpanKind::gradients);
+  add_partial_terms();
   add_tied_terms();
   timed.end();
 }

@@ -13,8 +13,8 @@
 namespace trireme::engine {
 
 /// Sums gradients over the ranks that share parameters: buckets over the data-parallel ranks as
-/// soon as backward has completed them, deferred ones (whose gradients tensor-parallel ranks or
-/// two stages share) at the end.
+/// soon as backward has completed them, a tied table's at the end; then what tensor-parallel ranks
+/// or two stages share over those.
 class GradientReducer {
  public:
   GradientReducer(const sharding::Sharding& sharding, const comm::AxisGroups& groups,
@@ -29,7 +29,7 @@ class GradientReducer {
   void poll();
   /// Makes the device's next kernel wait for all started reductions; the host need not wait.
   void wait_on_stream();
-  /// Reduces the deferred buckets and waits for all.
+  /// Reduces a tied table, waits for all and adds what tensor-parallel ranks and stages share.
   void finish();
   /// Time since the last call that the computing thread spent on reductions, to start them, to make
   /// progress or to wait: on CPUs that is all of their work. For a device, which moves data by

@@ -40,10 +40,12 @@ ShardPiece make_shard_piece(const Parameter& parameter, std::size_t index,
   ShardPiece piece;
   piece.parameter = index;
   piece.box = layout::shard_box(parameter.tensor, place.mesh, place.rank);
-  piece.partial = gradient_is_partial(parameter, place);
   piece.parts = distinct_parts(parameter, place.mesh);
   piece.part = coordinate / replicas;
   piece.primary = coordinate % replicas == 0;
+  const bool has_term = gradient_is_partial(parameter, place);
+  piece.partial = has_term || replicas > 1;
+  piece.contributes = has_term || piece.primary;
   return piece;
 }
 

@@ -56,6 +56,9 @@ if(TARGET trireme_engine)
     trireme_add_mpi_test(replica_check RANKS 2 3
       SOURCES training/replica_check_test.cpp training/small_run.cpp
       LINK trireme::train)
+    trireme_add_mpi_test(uncut_copies RANKS 4 6
+      SOURCES training/uncut_copies_test.cpp training/training.cpp
+      LINK trireme::train)
     trireme_add_mpi_test(resume RANKS 1 2
       SOURCES training/starts/resume_test.cpp training/small_run.cpp
       LINK trireme::train)

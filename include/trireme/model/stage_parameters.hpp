@@ -27,8 +27,12 @@ struct ShardPiece {
   layout::FlatRange flat{};
   /// Exactly one rank of a data-parallel replica is primary for a box: global norms count it.
   bool primary = true;
-  /// The gradient is one of several terms until tensor-parallel ranks have added theirs.
+  /// The gradient is one of several terms until tensor-parallel ranks have added theirs; or several
+  /// of them hold the box and computed its gradient in whole, and take that of the first, so that
+  /// their copies stay alike.
   bool partial = false;
+  /// Whether this rank's gradient is one of the terms.
+  bool contributes = true;
   /// Number of different boxes of the parameter along tp, and the index of this one.
   int parts = 1;
   int part = 0;
