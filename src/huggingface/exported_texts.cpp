@@ -106,6 +106,7 @@ Json ExportedTexts::tokenizer_config() const {
   Json json{{"tokenizer_class", "PreTrainedTokenizerFast"},
             {"clean_up_tokenization_spaces", false},
             {"model_max_length", model_.max_position_embeddings}};
+  TRIREME_EXPECT(tokenizer_.has_value(), "texts of a tokenizer have one");
   const auto name = [&](const char* key, const std::optional<std::int32_t>& id) {
     if (!id) return;
     if (const auto text = tokenizer_->id_to_token(*id)) json[key] = *text;
@@ -116,6 +117,7 @@ Json ExportedTexts::tokenizer_config() const {
 }
 
 void ExportedTexts::write_naming_end(const char* name, const std::string& text) const {
+  TRIREME_EXPECT(tokenizer_.has_value(), "texts of a tokenizer have one");
   auto json = parsed(text, name);
   const auto& ends = tokenizer_->text_ends().ids;
   const auto named = id_of_named(json.value("eos_token", Json()), *tokenizer_);

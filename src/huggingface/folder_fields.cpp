@@ -138,11 +138,8 @@ void add_rows(std::string& page, FieldPlace place) {
   }
 }
 
-}  // namespace
-
-std::string folder_fields_page() {
-  std::string page =
-      R"(<!-- Generated from the table in src/huggingface; a test fails when the two differ. -->
+constexpr const char* introduction =
+    R"(<!-- Generated from the table in src/huggingface; a test fails when the two differ. -->
 # Fields of Hugging Face folders
 
 What Trireme does with each field of a folder of Hugging Face: of config.json, generation_config.json
@@ -164,24 +161,9 @@ default) are named in a warning; without `rope_type` they are refused.
 
 ## config.json
 )";
-  add_rows(page, FieldPlace::config);
-  page += "\nOlder files hold fields of generation_config.json here; they are treated as there.\n";
-  page += "\n## rope_parameters and rope_scaling in config.json\n";
-  add_rows(page, FieldPlace::rope);
-  page += R"(
-## generation_config.json
-Warnings are those of `trireme generate`.
 
-)";
-  add_rows(page, FieldPlace::generation);
-  page += R"(
-## tokenizer_config.json
-Warnings are those of `trireme data prepare` and `trireme generate`. special_tokens_map.json stands in
-for it, as in transformers, where it has no `added_tokens_decoder`.
-
-)";
-  add_rows(page, FieldPlace::tokenizer);
-  page += R"(
+constexpr const char* rules_without_table =
+    R"(
 ## Weights
 - model.safetensors is read where model.safetensors.index.json stands beside it, as in transformers; a
   warning says so. An adapter (adapter_config.json) is not applied; a warning says so.
@@ -199,6 +181,29 @@ tokens go by their usual names; an ordinary entry of the vocabulary never does. 
 `eos_token_id` declares none, also where a class of transformers supposes one (2 of llama, 50256 of
 gpt2): the tokenizer may have any token there.
 )";
+
+}  // namespace
+
+std::string folder_fields_page() {
+  std::string page = introduction;
+  add_rows(page, FieldPlace::config);
+  page += "\nOlder files hold fields of generation_config.json here; they are treated as there.\n";
+  page += "\n## rope_parameters and rope_scaling in config.json\n";
+  add_rows(page, FieldPlace::rope);
+  page += R"(
+## generation_config.json
+Warnings are those of `trireme generate`.
+
+)";
+  add_rows(page, FieldPlace::generation);
+  page += R"(
+## tokenizer_config.json
+Warnings are those of `trireme data prepare` and `trireme generate`. special_tokens_map.json stands in
+for it, as in transformers, where it has no `added_tokens_decoder`.
+
+)";
+  add_rows(page, FieldPlace::tokenizer);
+  page += rules_without_table;
   return page;
 }
 

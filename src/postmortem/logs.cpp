@@ -240,8 +240,8 @@ std::vector<LogLine> read_logs(const fs::path& run, Attempts attempts,
   }
   if (reading.cut_files > 0) {
     notes.push_back(base::format("of {} in '{}' only the last {} are read",
-                                 base::counted(reading.cut_files, "log"), (run / "log").string(),
-                                 base::bytes_text(reading.tail)));
+                                 base::counted(static_cast<std::int64_t>(reading.cut_files), "log"),
+                                 (run / "log").string(), base::bytes_text(reading.tail)));
   }
   std::stable_sort(all.begin(), all.end(), [](const LogLine& one, const LogLine& other) {
     return one.order_ms < other.order_ms;

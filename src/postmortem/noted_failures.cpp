@@ -39,8 +39,9 @@ NotedFailure told(record::Failure failure) {
 base::Result<std::optional<NotedFailure>> noted_failure(const fs::path& run) {
   auto failure = record::read_failure(record::failure_of_run(run));
   if (!failure.ok()) return failure.failure();
-  if (!*failure) return std::optional<NotedFailure>{};
-  return std::optional(told(*std::move(*failure)));
+  auto noted = std::move(failure).value();
+  if (!noted) return std::optional<NotedFailure>{};
+  return std::optional(told(std::move(*noted)));
 }
 
 std::vector<NotedFailure> earlier_failures(const fs::path& run) {

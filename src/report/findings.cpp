@@ -313,8 +313,8 @@ Verdict processors(const Facts& facts) {
 
 enum class Judged { newest_start, whole_run };
 struct Rule {
-  const char* name;
-  Verdict (*judge)(const Facts&);
+  const char* name = nullptr;
+  Verdict (*judge)(const Facts&) = nullptr;
   Judged what = Judged::newest_start;
 };
 constexpr std::array<Rule, 15> rules{{

@@ -200,6 +200,7 @@ Key optimizer_choice(std::string_view name, std::string_view default_text,
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-function-size): a table
 std::vector<Key> optimizer_keys() {
   const auto& real = optimizer_real;
   const auto& choice = optimizer_choice;

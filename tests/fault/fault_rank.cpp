@@ -63,6 +63,9 @@ void fail(const Plan& plan, comm::ProcessGroup& world) {
 /// A thread that a file system holds up, such as a save's: the end of the scope waits for it.
 class HeldUp {
  public:
+  HeldUp() = default;
+  HeldUp(const HeldUp&) = delete;
+  HeldUp& operator=(const HeldUp&) = delete;
   ~HeldUp() { std::this_thread::sleep_for(std::chrono::hours(1)); }
 };
 

@@ -20,9 +20,9 @@ class Matrices {
         z(type, {count, n, m}) {
     x.randomise(1, 0.3F);
   }
-  void run(Kernels& kernels) { run(kernels, x.view().dim(0)); }
+  void run(Kernels& kernels) const { run(kernels, x.view().dim(0)); }
   /// Run of the first matrices alone.
-  void run(Kernels& kernels, std::int64_t count) {
+  void run(Kernels& kernels, std::int64_t count) const {
     const auto some = [count](const TestTensor& all) { return all.view().slice(0, 0, count); };
     kernels.issue(SymmetricProduct{some(x), {}, some(square)});
     kernels.issue(SymmetricProduct{some(square), some(square), some(sum), 0.5F, 1.5F});
@@ -31,7 +31,7 @@ class Matrices {
   std::vector<std::vector<float>> results() const {
     return {square.values(), sum.values(), z.values()};
   }
-  std::vector<GemmCall> calls(std::int64_t count) {
+  std::vector<GemmCall> calls(std::int64_t count) const {
     std::vector<GemmCall> all;
     run(*make_gemm_collecting_kernels(all), count);
     return all;

@@ -80,7 +80,7 @@ void bench_prepare(const data::DocumentSources& sources, const data::Tokenizer& 
 
 void bench_tokens(const data::Tokenizer& tokenizer, const std::string& prefix) {
   data::DatasetOptions options;
-  options.schedule.sequence_length = 1024;
+  options.sequence_length = 1024;
   const auto dataset = base::value_or_throw(data::TokenDataset::open({prefix}, options));
   std::vector<std::int32_t> tokens(1025);
   constexpr std::uint64_t samples = 20'000;

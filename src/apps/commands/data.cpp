@@ -65,7 +65,7 @@ void say_special_tokens(const Tokenizer& tokenizer, const data::PrepareReport& p
 /// Says which token ends documents where a file beside the tokenizer decides that.
 void say_end_of_text(const Tokenizer& tokenizer) {
   const auto& ends = tokenizer.text_ends();
-  if (ends.source.empty()) return;
+  if (ends.source.empty() || !ends.document_end) return;
   base::log::info("data", "documents end with token {}, '{}', as {} says", *ends.document_end,
                   tokenizer.id_to_token(*ends.document_end).value_or(""), ends.source);
   if (ends.overruled.empty()) return;
@@ -95,8 +95,7 @@ base::Status refuse_overwriting(const PrepareArguments& arguments) {
   return {};
 }
 
-Action prepare_prepare(CLI::App& app) {
-  auto arguments = std::make_shared<PrepareArguments>();
+void add_prepare_options(CLI::App& app, const std::shared_ptr<PrepareArguments>& arguments) {
   auto& options = arguments->prepare;
   add_text_options(app, arguments->sources);
   app.add_option("--tokenizer", arguments->tokenizer, "Hugging Face tokenizer.json")
@@ -128,6 +127,11 @@ Action prepare_prepare(CLI::App& app) {
       "Reads the spelling of a special token in a text (<|endoftext|>, say) as plain text, not as "
       "the token");
   add_threads_option(app, options.threads);
+}
+
+Action prepare_prepare(CLI::App& app) {
+  auto arguments = std::make_shared<PrepareArguments>();
+  add_prepare_options(app, arguments);
   return [arguments](Context& /*context*/) {
     base::success_or_throw(refuse_overwriting(*arguments));
     const bool names_end = !arguments->prepare.end_of_text.empty();

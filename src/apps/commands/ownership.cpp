@@ -150,7 +150,9 @@ base::ExitCode show_ownership(const config::Config& config, const config::Config
   const auto model = base::value_or_throw(train::model_from(config));
   base::success_or_throw(check_degrees(degrees, model));
   base::success_or_throw(model::check(selection_of(config), model));
-  const auto view = view_of(config, model, degrees.options().parallel.data.value(), arguments);
+  const auto data = degrees.options().parallel.data;
+  TRIREME_EXPECT(data.has_value(), "--data-parallel has a value");
+  const auto view = view_of(config, model, *data, arguments);
   if (config.options().parallel.pipeline > 1) {
     base::log::warning(
         "ownership",

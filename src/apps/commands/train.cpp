@@ -106,6 +106,53 @@ base::ExitCode lead_ranks(int ranks, const std::filesystem::path& run, const Con
   return end.code;
 }
 
+/// Trains on this rank, which a launcher has started.
+base::ExitCode train_on_this_rank(ConfigArguments& arguments, train::Start how, Context& context) {
+  // Signals are caught from here on: one that arrives while MPI starts must not be lost.
+  const train::StopSignal signal;
+  const auto config = base::value_or_throw(arguments.resolve(context.environment));
+  // Order: before MPI starts, because it runs squeue as a child process.
+  const train::StartOptions start{.start = how,
+                                  .limit = runtime::TimeLimit(context.environment),
+                                  .tool_version = tool_version()};
+  // Costs less than the start of MPI, and is the same on all ranks.
+  base::success_or_throw(check_model_and_layout(config));
+  auto options = session_options(config);
+  options.run_directory = config::run_directory(config);
+  trackers_of(config.options().track);
+  // Ended after the session: a failure ends all ranks without waiting for trackers.
+  std::unique_ptr<track::Live> trackers;
+  const auto code =
+      runtime::Session::start(options, context.environment, [&](runtime::Session& session) {
+        const bool is_first = session.cluster.rank.value() == 0;
+        const auto ranges = nvtx_ranges(context.environment);
+        const telemetry::ObservedSpans observed(ranges.get());
+        // Outside of what announces: their threads may wait for a file system.
+        std::unique_ptr<train::Trainer> trainer;
+        NodeAnswers answers;
+        const auto end = session.cluster.mpi->announcing([&] {
+          trainer = std::make_unique<train::Trainer>(with_absolute_targets(config), session,
+                                                     showing_steps(start, config, session));
+          answers = answer_prometheus(config, session.cluster);
+          const auto placement = runtime::gather_placement(session.cluster);
+          if (is_first) {
+            write_versions(options.run_directory, config);
+            base::write_file_durably(record::placement_of_run(options.run_directory),
+                                     base::json_text(record::to_json(placement)) + "\n");
+            trackers = start_tracking(config, context.environment);
+          }
+          trainer->comment_job(context.environment);
+          return trainer->run();
+        });
+        // The run is given back first: its page says that it has ended.
+        trainer.reset();
+        if (is_first) write_own_report(options.run_directory);
+        return end;
+      });
+  if (trackers) trackers->finish();
+  return code;
+}
+
 Action prepare_train(CLI::App& app) {
   auto arguments = ConfigArguments::add_to(app);
   auto fresh = std::make_shared<bool>(false);
@@ -124,49 +171,8 @@ Action prepare_train(CLI::App& app) {
       check_start(checked, *ranks);
       return lead_ranks(*ranks, config::run_directory(checked), context);
     }
-    // Signals are caught from here on: one that arrives while MPI starts must not be lost.
-    const train::StopSignal signal;
-    const auto config = base::value_or_throw(arguments->resolve(context.environment));
-    // Order: before MPI starts, because it runs squeue as a child process.
-    const train::StartOptions start{.start = *fresh ? train::Start::fresh : train::Start::resume,
-                                    .limit = runtime::TimeLimit(context.environment),
-                                    .tool_version = tool_version()};
-    // Costs less than the start of MPI, and is the same on all ranks.
-    base::success_or_throw(check_model_and_layout(config));
-    auto options = session_options(config);
-    options.run_directory = config::run_directory(config);
-    trackers_of(config.options().track);
-    // Ended after the session: a failure ends all ranks without waiting for trackers.
-    std::unique_ptr<track::Live> trackers;
-    const auto code =
-        runtime::Session::start(options, context.environment, [&](runtime::Session& session) {
-          const bool is_first = session.cluster.rank.value() == 0;
-          const auto ranges = nvtx_ranges(context.environment);
-          const telemetry::ObservedSpans observed(ranges.get());
-          // Outside of what announces: their threads may wait for a file system.
-          std::unique_ptr<train::Trainer> trainer;
-          NodeAnswers answers;
-          const auto end = session.cluster.mpi->announcing([&] {
-            trainer = std::make_unique<train::Trainer>(with_absolute_targets(config), session,
-                                                       showing_steps(start, config, session));
-            answers = answer_prometheus(config, session.cluster);
-            const auto placement = runtime::gather_placement(session.cluster);
-            if (is_first) {
-              write_versions(options.run_directory, config);
-              base::write_file_durably(record::placement_of_run(options.run_directory),
-                                       base::json_text(record::to_json(placement)) + "\n");
-              trackers = start_tracking(config, context.environment);
-            }
-            trainer->comment_job(context.environment);
-            return trainer->run();
-          });
-          // The run is given back first: its page says that it has ended.
-          trainer.reset();
-          if (is_first) write_own_report(options.run_directory);
-          return end;
-        });
-    if (trackers) trackers->finish();
-    return code;
+    return train_on_this_rank(*arguments, *fresh ? train::Start::fresh : train::Start::resume,
+                              context);
   };
 }
 

@@ -25,11 +25,11 @@ base::ExitCode sync(const TrackOptions& options, Context& context) {
   for (const auto& text : options.targets) {
     targets.push_back(base::value_or_throw(track::parse_target(text)));
   }
+  const auto trace_ranks = track::trace_ranks(options.trace_ranks);
+  TRIREME_EXPECT(trace_ranks.has_value(), "the command line takes known words alone");
   for (const auto& target : targets) {
-    auto sync = base::value_or_throw(
-        track::Sync::open(options.run, target,
-                          {.environment = context.environment,
-                           .trace_ranks = *track::trace_ranks(options.trace_ranks)}));
+    auto sync = base::value_or_throw(track::Sync::open(
+        options.run, target, {.environment = context.environment, .trace_ranks = *trace_ranks}));
     const auto counts = sync.send(track::Send::all);
     base::log::info("track", "{}: {} rows with {} numbers sent, {} spans of traces",
                     track::name(target.kind), counts.rows, counts.points, counts.spans);

@@ -73,6 +73,7 @@ void StagedItems::add(const LoadItem& item) {
 std::vector<LoadItem> StagedItems::of_turn(std::size_t turn) const {
   std::vector<LoadItem> items;
   if (turn >= turns_.size()) return items;
+  TRIREME_EXPECT(memory_.has_value(), "turns have memory");
   each_place(turns_[turn], *memory_, [&](const LoadItem& item, std::byte* place) {
     items.push_back({item.name, item.shape, item.box, item.destination.moved_to(place)});
   });
@@ -81,6 +82,7 @@ std::vector<LoadItem> StagedItems::of_turn(std::size_t turn) const {
 
 void StagedItems::store(std::size_t turn) {
   if (turn >= turns_.size()) return;
+  TRIREME_EXPECT(memory_.has_value(), "turns have memory");
   each_place(turns_[turn], *memory_, [&](const LoadItem& item, std::byte* place) {
     device_.copy_in(place, item.destination);
   });

@@ -119,7 +119,7 @@ std::vector<NcclGroup::Step> NcclGroup::steps_of_parts(const Tensor& whole, cons
   std::vector<Step> steps;
   for (std::size_t first = 0; first < parts.size(); first += setting_.calls_per_group) {
     const auto last = std::min(parts.size(), first + setting_.calls_per_group);
-    steps.push_back(
+    steps.emplace_back(
         [this, call,
          some = std::vector<OwnedPart>(parts.begin() + static_cast<std::ptrdiff_t>(first),
                                        parts.begin() + static_cast<std::ptrdiff_t>(last))](

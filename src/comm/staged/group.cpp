@@ -161,9 +161,9 @@ class StagedGroup final : public ProcessGroup {
  private:
   /// Amount of data that is cut into pieces: `count` elements, of which staging holds `copies`.
   struct Amount {
-    device::DType dtype;
-    std::int64_t count;
-    std::int64_t copies;
+    device::DType dtype = device::DType::f32;
+    std::int64_t count = 0;
+    std::int64_t copies = 0;
     /// Elements that staging holds of all pieces; -1: `count` in every copy.
     std::int64_t staged = -1;
   };

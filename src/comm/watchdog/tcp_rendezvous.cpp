@@ -129,6 +129,7 @@ class Visitors {
     if (goes_on && !visitor.is_confirmed) return std::nullopt;
     std::optional<Listener::Connection> connection;
     if (goes_on) {
+      TRIREME_ENSURE(visitor.number.has_value(), "a confirmed visitor has said its number");
       sockets_.remove(visitor.socket);
       connection = Listener::Connection{std::move(visitor.socket), *visitor.number};
     }

@@ -53,7 +53,7 @@ class BatchEncoder {
     EncodedBatch encoded;
     for (const auto& document : batch.documents) {
       const auto text = texts_.of(batch, document);
-      if (texts_.skipped()) encoded.skipped.push_back(*texts_.skipped());
+      if (const auto& skipped = texts_.skipped()) encoded.skipped.push_back(*skipped);
       const auto ids_before = encoded.ids.size();
       const auto repaired_before = encoder_.repaired_texts();
       const auto special_before = encoder_.special_tokens();

@@ -44,6 +44,12 @@ std::chrono::milliseconds left_until(std::chrono::steady_clock::time_point end) 
                                   most);
 }
 
+/// Text of an answer whose absence is refused.
+std::string wanted(std::optional<std::string> answer) {
+  TRIREME_ENSURE(answer.has_value(), "absence is refused");
+  return *std::move(answer);
+}
+
 }  // namespace
 
 base::Json Server::json_of(const std::string& path, const std::string& text) const {
@@ -53,7 +59,8 @@ base::Json Server::json_of(const std::string& path, const std::string& text) con
 }
 
 base::Json Server::post(const std::string& path, const base::Json& body) {
-  return json_of(path, *call("POST", path, base::json_text(body), Body::json, Absence::refused));
+  return json_of(path,
+                 wanted(call("POST", path, base::json_text(body), Body::json, Absence::refused)));
 }
 
 bool Server::offer(const std::string& path, const base::Json& body) {
@@ -61,7 +68,7 @@ bool Server::offer(const std::string& path, const base::Json& body) {
 }
 
 base::Json Server::get(const std::string& path) {
-  return json_of(path, *call("GET", path, "", Body::json, Absence::refused));
+  return json_of(path, wanted(call("GET", path, "", Body::json, Absence::refused)));
 }
 
 base::Json Server::find(const std::string& path) {

@@ -19,9 +19,9 @@ using std::chrono::milliseconds;
 /// Parameters of the search for the fastest GEMM. A side is large enough to make the caches' edge
 /// effects negligible (on a GPU, to fill it).
 struct Search {
-  std::int64_t side;
+  std::int64_t side = 0;
   /// Number of GEMMs that are timed together, so that a GPU's launches are negligible.
-  int gemms_together;
+  int gemms_together = 1;
   device::SettledRate::Patience patience;
 };
 /// Kept for later starts, which wait for none of it.
@@ -71,7 +71,7 @@ double fastest_gemm(device::Kernels& kernels, device::DType dtype) {
     kernels.synchronize();
     const auto length = static_cast<double>(side);
     const double flops = 2.0 * length * length * length * search.gemms_together;
-    settled.add(flops / watch->take(), Clock::now());
+    settled.add(flops / watch->take(), SettleClock::now());
   }
   return settled.best();
 }

@@ -161,7 +161,9 @@ void AsyncSaves::start_again() {
                  "a step was refused, nothing is in its way");
   const auto begin = Clock::now();
   is_for_nodes_ = false;
-  save_to_run(save_, *std::exchange(refused_, std::nullopt));
+  auto refused = std::exchange(refused_, std::nullopt);
+  TRIREME_ENSURE(refused.has_value(), "a step was refused");
+  save_to_run(save_, *std::move(refused));
   stall_seconds_ += span_seconds(begin, telemetry::SpanKind::save);
 }
 
@@ -214,9 +216,10 @@ std::optional<SaveRecord> AsyncSaves::poll() {
     record.tier = SaveRecord::Tier::nodes;
     nodes_->failed = false;
     if (after_save_) {
-      waiting_ = std::exchange(after_save_, std::nullopt);
-      waiting_->request.shards.clear();
-      waiting_->request.from = nodes_->tier.folder() / checkpoint::step_folder_name(step);
+      auto& waiting = waiting_.emplace(std::move(*after_save_));
+      after_save_.reset();
+      waiting.request.shards.clear();
+      waiting.request.from = nodes_->tier.folder() / checkpoint::step_folder_name(step);
     }
     prune_node(step);
   }
@@ -225,7 +228,9 @@ std::optional<SaveRecord> AsyncSaves::poll() {
 
 void AsyncSaves::start_draining() {
   TRIREME_EXPECT(waiting_.has_value() && is_to_drain(), "a step waits, nothing is in its way");
-  save_to_run(drain_, *std::exchange(waiting_, std::nullopt));
+  auto waiting = std::exchange(waiting_, std::nullopt);
+  TRIREME_ENSURE(waiting.has_value(), "a step waits");
+  save_to_run(drain_, *std::move(waiting));
 }
 
 std::optional<SaveRecord> AsyncSaves::poll_drain() {

@@ -45,6 +45,7 @@ class Saver {
         Requests& requests, Report& report);
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
+  ~Saver() = default;
 
   /// Notes that the state was loaded from a step of the run itself.
   void loaded() { loaded_step_ = saved_step_ = progress_.step; }

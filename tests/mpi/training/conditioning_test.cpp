@@ -92,7 +92,8 @@ BeforeUpdate changing(int draw) {
       const auto columns = part.box.length.back();
       const auto rows = part.gradient.element_count() / columns;
       change_rows(part.gradient.reshape({rows, columns}),
-                  static_cast<std::uint64_t>(100 * step + draw), stream++);
+                  100 * static_cast<std::uint64_t>(step) + static_cast<std::uint64_t>(draw),
+                  stream++);
     }
   };
 }

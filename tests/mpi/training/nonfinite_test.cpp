@@ -117,8 +117,8 @@ TEST_CASE("a run that goes on after a skipped step has the bits of one that was 
         folder, run,
         {"optimizer.skip_nonfinite=2", "optimizer.curve=constant", "numerics.precision=bf16",
          "numerics.stochastic_rounding=true", base::format("train.steps={}", steps)});
-    CHECK(run_to_end(config, std::make_unique<BrokenKernels>(std::move(bad))).code ==
-          base::ExitCode::done);
+    const auto end = run_to_end(config, std::make_unique<BrokenKernels>(std::move(bad)));
+    CHECK(end.code == base::ExitCode::done);
     folder.wait();
   };
   const auto whole = folder.path() / "whole";

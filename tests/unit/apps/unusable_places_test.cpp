@@ -60,23 +60,17 @@ TEST_CASE("a name that is too long for the system is a mistake of its user") {
 TEST_CASE("in a working folder that is gone a command says what it cannot read") {
   const TemporaryFolder folder;
   const auto gone = (folder.path() / "gone").string();
+  const std::string in_gone = R"(mkdir -p "$1" && cd "$1" && rmdir "$1" && exec "$0" )";
   for (const auto* command : {"train c.conf", "train --resume runs/a", "config check c.conf",
-                              "generate --weights w "
-                              "--prompt a",
-                              "checkpoint list runs/a", "checkpoint prune runs/a --keep-last 1",
-                              "why runs/a", "track sync runs/a --to tensorboard=b", "report runs/a",
+                              "generate --weights w --prompt a", "checkpoint list runs/a",
+                              "checkpoint prune runs/a --keep-last 1", "why runs/a",
+                              "track sync runs/a --to tensorboard=b", "report runs/a",
                               "checkpoint import w --to r", "data inspect d"}) {
-    check_is_refused({.program = "/bin/sh",
-                      .arguments = {"-c",
-                                    "mkdir -p \"$1\" && cd \"$1\" && rmdir \"$1\" && exec "
-                                    "\"$0\" " +
-                                        std::string(command),
-                                    TRIREME_EXECUTABLE, gone}});
+    check_is_refused(
+        {.program = "/bin/sh", .arguments = {"-c", in_gone + command, TRIREME_EXECUTABLE, gone}});
   }
   // A whole configuration whose paths are relative.
   check_is_refused({.program = "/bin/sh",
-                    .arguments = {"-c",
-                                  "mkdir -p \"$1\" && cd \"$1\" && rmdir \"$1\" && exec \"$0\" "
-                                  "train \"$2\" --set track.to=tensorboard=b",
+                    .arguments = {"-c", in_gone + "train \"$2\" --set track.to=tensorboard=b",
                                   TRIREME_EXECUTABLE, gone, debug_configuration}});
 }

@@ -116,7 +116,7 @@ TEST_CASE("no rank has more messages in a larger group, but for the logarithm of
     const auto found = measure(one_rank_each(nodes));
     // 16 exchanges and a sum with 16 below and one above, and the gathering of names.
     constexpr int of_exchanges = 17 * (2 * 16 + 1);
-    const int of_names = 2 * std::bit_width(static_cast<unsigned>(nodes));
+    const int of_names = 2 * static_cast<int>(std::bit_width(static_cast<unsigned>(nodes)));
     CAPTURE(nodes);
     CHECK(*std::max_element(found.messages.begin(), found.messages.end()) <=
           of_exchanges + of_names);

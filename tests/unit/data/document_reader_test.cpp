@@ -142,7 +142,8 @@ TEST_CASE("a line of JSON with a NUL is a bad line at any byte") {
     CAPTURE(lines_before);
     std::string text;
     for (int line = 0; line < lines_before; ++line) text += "{\"text\":\"good line\"}\n";
-    text += "{\"text\":\"b" + zero + "c\"}\n" + zero + "\n{\"text\":\"last\"}\n";
+    text.append("{\"text\":\"b").append(zero).append("c\"}\n").append(zero);
+    text.append("\n{\"text\":\"last\"}\n");
     for (const auto& bytes : {text, gzip(text)}) {
       DocumentSources sources{{scratch.write("in.jsonl", bytes).string()}};
       CHECK_THAT(failure_of(sources),
@@ -271,7 +272,10 @@ TEST_CASE("a line of JSON is blank behind a byte order mark, too") {
   const std::string mark = "\xEF\xBB\xBF";
   for (const auto* blank : {"", "\r", "  \t", " \r"}) {
     CAPTURE(blank);
-    const auto text = mark + blank + "\n{\"text\":\"a\"}\r\n" + mark + blank + "\n{\"text\":\"b\"}";
+    std::string text;
+    for (const auto* line : {"\n{\"text\":\"a\"}\r\n", "\n{\"text\":\"b\"}"}) {
+      text.append(mark).append(blank).append(line);
+    }
     for (const auto& bytes : {text, gzip(text)}) {
       CHECK(texts_of({{scratch.write("in.jsonl", bytes).string()}}) ==
             std::vector<std::string>{"a", "b"});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/huggingface/run_files.hpp"
 
+#include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 
 #include "support/temporary_folder.hpp"

@@ -96,6 +96,7 @@ struct History {
   std::int64_t repeated = 0;
 };
 
+// NOLINTNEXTLINE(readability-function-size): a table
 inline std::vector<History> histories() {
   using report::State;
   const auto trained = [] { return RecordText().start(1).steps(1, 10).save(10).steps(11, 12); };

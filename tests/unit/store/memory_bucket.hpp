@@ -23,7 +23,7 @@ class MemoryBucket {
  public:
   struct Object {
     std::string text;
-    std::time_t changed;
+    std::time_t changed = 0;
   };
   /// Answer to a request of this first line; `perform` does what it asks for, and answers.
   using Perform = std::function<std::string()>;

@@ -250,16 +250,17 @@ TEST_CASE("an upload whose end had no answer is known by the object's length") {
 }
 
 TEST_CASE("errors that pass by their name are tried again whatever their status") {
-  for (const auto& [status, code] :
+  for (const auto& [its_status, its_code] :
        {std::pair{400, "RequestTimeout"}, {409, "ConditionalRequestConflict"}, {200, "SlowDown"}}) {
-    const ScriptedServer server([&, status = status, code = code](std::size_t index, const auto&) {
-      return index == 0 ? ScriptedServer::answer(status, error(code))
-                        : ScriptedServer::answer(200, "");
-    });
+    const ScriptedServer server(
+        [&, status = its_status, code = its_code](std::size_t index, const auto&) {
+          return index == 0 ? ScriptedServer::answer(status, error(code))
+                            : ScriptedServer::answer(200, "");
+        });
     auto store = store_at(server.url());
     CHECK(store.put("name", {}, store::Existing::keep));
     CHECK(server.requests().size() == 2);
-    const ScriptedServer always([status = status, code = code](std::size_t, const auto&) {
+    const ScriptedServer always([status = its_status, code = its_code](std::size_t, const auto&) {
       return ScriptedServer::answer(status == 200 ? 400 : status, error(code));
     });
     auto other = store_at(always.url());

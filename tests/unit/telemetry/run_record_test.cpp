@@ -264,7 +264,7 @@ TEST_CASE("the end of a record says where the run is") {
 }
 
 TEST_CASE("the end of a record reaches back to a step, and no further than some mebibytes") {
-  for (const std::size_t kib : {15, 17, 100, 3000, 5000}) {
+  for (const auto kib : std::initializer_list<std::size_t>{15, 17, 100, 3000, 5000}) {
     CAPTURE(kib);
     const GrowingFile file;
     for (int step = 1; step <= 5000; ++step) file.append(step_line(step, step));

@@ -58,7 +58,7 @@ std::vector<std::string> names_of(const std::vector<CommandText>& commands) {
 
 std::string short_description(const std::string& description) {
   constexpr std::size_t most = 72;
-  const auto clause = description.substr(0, description.find_first_of(";\n"));
+  auto clause = description.substr(0, description.find_first_of(";\n"));
   if (clause.size() <= most) return clause;
   return clause.substr(0, clause.rfind(' ', most)) + " ...";
 }

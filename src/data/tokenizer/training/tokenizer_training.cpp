@@ -75,8 +75,8 @@ class BatchCounter {
     Read read;
     for (const auto& document : batch.documents) {
       const auto text = texts_.of(batch, document);
-      if (texts_.skipped()) {
-        read.skipped.push_back(*texts_.skipped());
+      if (const auto& skipped = texts_.skipped()) {
+        read.skipped.push_back(*skipped);
         continue;
       }
       const auto repaired_before = walker_.repaired_texts();

@@ -48,7 +48,7 @@ const char* copy_name(std::uint8_t kind) {
 /// A record of a kind lies where its first member does; they have no alignment of their own.
 template <typename Record>
 Record as(const CUpti_Activity& record) {
-  Record copy;
+  Record copy{};
   std::memcpy(&copy, &record, sizeof(copy));
   return copy;
 }
