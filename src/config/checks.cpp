@@ -3,6 +3,7 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/config/arrangement.hpp"
+#include "trireme/config/recompute.hpp"
 #include "trireme/config/step_range.hpp"
 
 #include <utility>
@@ -24,6 +25,7 @@ class Checker {
   void backends();
   void evaluation();
   void profile();
+  void activation_checkpointing();
   void node_storage();
   void rounding();
 
@@ -171,6 +173,22 @@ void Checker::profile() {
   if (!steps) mistake("{} {}", cited("train.profile"), steps.failure().text);
 }
 
+void Checker::activation_checkpointing() {
+  const auto& entries = options_.train.activation_checkpointing;
+  if (!entries) {
+    if (options_.train.memory_limit > 0) return;
+    mistake(
+        "{} needs train.memory_limit (it chooses what fits); give the memory that a rank's arrays "
+        "may take, such as train.memory_limit=70GiB",
+        cited("train.activation_checkpointing"));
+    return;
+  }
+  const auto recompute = parse_recompute(*entries);
+  if (!recompute) {
+    mistake("{} {}", cited("train.activation_checkpointing"), recompute.failure().text);
+  }
+}
+
 void Checker::node_storage() {
   const auto& checkpoint = options_.checkpoint;
   if (!checkpoint.local_directory.empty() && !checkpoint.asynchronous) {
@@ -209,30 +227,36 @@ base::Status check(const Config& config) {
   checker.backends();
   checker.evaluation();
   checker.profile();
+  checker.activation_checkpointing();
   checker.node_storage();
   checker.rounding();
   return checker.finish();
 }
 
 std::vector<std::string> notes(const Config& config) {
+  std::vector<std::string> found;
   const auto& optimizer = config.options().optimizer;
-  const auto steps = config.options().train.steps;
+  const auto& train = config.options().train;
   const auto decay = optimizer.decay_steps.value_or(0);
-  if (optimizer.warmup_steps > steps) {
-    return {
+  if (optimizer.warmup_steps > train.steps) {
+    found.push_back(
         format("{} is more than {}: the learning rate rises all the time, to {:.2g} of its "
                "height",
                config.cited("optimizer.warmup_steps"), config.cited("train.steps"),
-               static_cast<double>(steps) / static_cast<double>(optimizer.warmup_steps))};
-  }
-  if (optimizer.warmup_steps + decay > steps) {
-    return {
+               static_cast<double>(train.steps) / static_cast<double>(optimizer.warmup_steps)));
+  } else if (optimizer.warmup_steps + decay > train.steps) {
+    found.push_back(
         format("{} and {} together are more than {}: the learning rate falls in the {} steps "
                "that are left",
                config.cited("optimizer.warmup_steps"), config.cited("optimizer.decay_steps"),
-               config.cited("train.steps"), steps - optimizer.warmup_steps)};
+               config.cited("train.steps"), train.steps - optimizer.warmup_steps));
   }
-  return {};
+  if (train.memory_limit > 0 && train.activation_checkpointing) {
+    found.push_back(format("{} has no effect beside {}; auto chooses what fits",
+                           config.cited("train.memory_limit"),
+                           config.cited("train.activation_checkpointing")));
+  }
+  return found;
 }
 
 }  // namespace trireme::config

@@ -135,9 +135,8 @@ TrainOptions train_options(const Section& section) {
   section.read("micro_batch", train.micro_batch);
   section.read("global_batch", train.global_batch);
   section.read("seed", train.seed);
-  section.read(
-      "activation_checkpointing", train.activation_checkpointing,
-      {{"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}});
+  section.read("activation_checkpointing", train.activation_checkpointing);
+  section.read("memory_limit", train.memory_limit);
   section.read("log_every", train.log_every);
   section.read("log_interval", train.log_interval);
   section.read("profile", train.profile);

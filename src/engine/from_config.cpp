@@ -4,7 +4,11 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/config/arrangement.hpp"
+#include "trireme/config/recompute.hpp"
+#include "trireme/engine/choose_recompute.hpp"
 #include "trireme/sharding/assignment.hpp"
+
+#include <utility>
 
 namespace trireme::engine {
 
@@ -30,13 +34,6 @@ base::Status check(const config::Config& config, const layout::ParallelArrangeme
   const auto found = layout::violations(arrangement);
   if (found.empty()) return {};
   return base::usage_failure(layout::text(found.front(), config::citation(config, arrangement)));
-}
-
-/// Copies of weights, which are worth their memory where a step reads weights more than once.
-layers::WeightCopies weight_copies_of(const EngineOptions& options) {
-  const bool once =
-      options.schedule.micro_batches == 1 && options.memory.recompute != layers::Recompute::full;
-  return once ? layers::WeightCopies::for_each_use : layers::WeightCopies::kept;
 }
 
 /// A chunk of rows reads and writes the whole gradient of the head, 8 bytes an element, for 2 *
@@ -73,6 +70,73 @@ base::Status check_attention(const config::Options& keys, const model::ModelConf
   return device::check_attention(attention_of(options), *choice);
 }
 
+namespace {
+
+ScheduleOptions schedule_from(const config::Options& keys, const layout::Mesh& mesh) {
+  const auto& train = keys.train;
+  const auto replica_batch = train.micro_batch * mesh.degree(Axis::data);
+  ScheduleOptions schedule;
+  schedule.kind = keys.parallel.schedule;
+  schedule.virtual_stages = keys.parallel.virtual_stages;
+  for (const auto layers : keys.parallel.stage_layers) {
+    schedule.stage_layers.push_back(static_cast<int>(layers));
+  }
+  schedule.micro_batch = train.micro_batch;
+  schedule.micro_batches =
+      static_cast<int>(train.global_batch.value_or(replica_batch) / replica_batch);
+  schedule.sequence_length = train.sequence_length;
+  return schedule;
+}
+
+NumericsOptions numerics_from(const config::Options& keys) {
+  NumericsOptions numerics;
+  numerics.dtype = compute_type(keys.numerics);
+  numerics.linear_forward = keys.numerics.precision == config::Precision::fp8
+                                ? layers::LinearForward::e4m3
+                                : layers::LinearForward::plain;
+  numerics.clip_norm = keys.optimizer.clip_norm;
+  numerics.seed = static_cast<std::uint64_t>(keys.train.seed);
+  numerics.gpu_attention = gpu_attention(keys.numerics);
+  return numerics;
+}
+
+/// All but who owns matrices, which depends on the work of a step.
+sharding::Options sharding_from(const config::Options& keys, const layout::Mesh& mesh,
+                                base::Rank rank) {
+  sharding::Options sharding;
+  sharding.mesh = mesh;
+  sharding.rank = rank;
+  sharding.sequence_parallel = keys.parallel.sequence && mesh.degree(Axis::tensor) > 1
+                                   ? model::SequenceParallel::on
+                                   : model::SequenceParallel::off;
+  sharding.zero_level = keys.parallel.zero_level;
+  sharding.bucket_bytes = keys.parallel.bucket_bytes;
+  sharding.rule = optim::rule_from(keys);
+  sharding.matrices = {keys.optimizer.adamw_matrices, keys.optimizer.per_head};
+  return sharding;
+}
+
+void assign_matrices(const config::Options& keys, EngineOptions& options) {
+  auto& sharding = options.sharding;
+  if (keys.optimizer.assignment) {
+    sharding.assignment = *keys.optimizer.assignment;
+    return;
+  }
+  if (!sharding.divides_matrices()) return;
+  const auto& schedule = options.schedule;
+  const auto sequences =
+      schedule.micro_batch * schedule.micro_batches * sharding.mesh.degree(Axis::data);
+  sharding::choose_assignment(
+      sharding, options.model, options.numerics.dtype,
+      {.parameters = static_cast<double>(model::parameter_count(options.model)),
+       .tokens = static_cast<double>(sequences * schedule.sequence_length),
+       .parameter_bytes = static_cast<int>(device::size_of(options.numerics.dtype)),
+       .micro_batches = static_cast<double>(schedule.micro_batches)},
+      options.numerics.gpu_attention.has_value());
+}
+
+}  // namespace
+
 base::Result<EngineOptions> options_from(const config::Config& config,
                                          const model::ModelConfig& model, const layout::Mesh& mesh,
                                          base::Rank rank) {
@@ -83,54 +147,19 @@ base::Result<EngineOptions> options_from(const config::Config& config,
   if (auto status = check(config, arrangement); !status.ok()) return status.failure();
 
   const auto& keys = config.options();
-  const auto& train = keys.train;
-  const auto& parallel = keys.parallel;
-  const auto& numerics = keys.numerics;
-  const auto replica_batch = train.micro_batch * mesh.degree(Axis::data);
   EngineOptions options;
   options.model = model;
-  options.sharding.mesh = mesh;
-  options.sharding.rank = rank;
-  options.schedule.kind = parallel.schedule;
-  options.schedule.virtual_stages = parallel.virtual_stages;
-  for (const auto layers : parallel.stage_layers) {
-    options.schedule.stage_layers.push_back(static_cast<int>(layers));
-  }
-  options.schedule.micro_batch = train.micro_batch;
-  options.schedule.micro_batches =
-      static_cast<int>(train.global_batch.value_or(replica_batch) / replica_batch);
-  options.schedule.sequence_length = train.sequence_length;
-  options.numerics.dtype = compute_type(numerics);
-  options.numerics.linear_forward = numerics.precision == config::Precision::fp8
-                                        ? layers::LinearForward::e4m3
-                                        : layers::LinearForward::plain;
-  options.sharding.sequence_parallel = parallel.sequence && mesh.degree(Axis::tensor) > 1
-                                           ? model::SequenceParallel::on
-                                           : model::SequenceParallel::off;
-  options.memory.recompute = train.activation_checkpointing;
-  options.memory.weight_copies = weight_copies_of(options);
-  options.memory.loss_rows = loss_rows_of(numerics);
-  options.sharding.zero_level = parallel.zero_level;
-  options.sharding.bucket_bytes = parallel.bucket_bytes;
-  options.sharding.rule = optim::rule_from(keys);
-  options.sharding.matrices = {keys.optimizer.adamw_matrices, keys.optimizer.per_head};
-  options.numerics.clip_norm = keys.optimizer.clip_norm;
-  options.numerics.seed = static_cast<std::uint64_t>(train.seed);
-  options.numerics.gpu_attention = gpu_attention(numerics);
-  if (keys.optimizer.assignment) {
-    options.sharding.assignment = *keys.optimizer.assignment;
-  } else if (options.sharding.divides_matrices()) {
-    const auto sequences =
-        options.schedule.micro_batch * options.schedule.micro_batches * mesh.degree(Axis::data);
-    sharding::choose_assignment(
-        options.sharding, model, options.numerics.dtype,
-        {.parameters = static_cast<double>(model::parameter_count(model)),
-         .tokens = static_cast<double>(sequences * options.schedule.sequence_length),
-         .parameter_bytes = static_cast<int>(device::size_of(options.numerics.dtype)),
-         .micro_batches = static_cast<double>(options.schedule.micro_batches)},
-        options.numerics.gpu_attention.has_value());
-  }
-  options.memory.cuda_graphs = numerics.cuda_graphs ? CudaGraphs::yes : CudaGraphs::no;
+  options.schedule = schedule_from(keys, mesh);
+  options.numerics = numerics_from(keys);
+  options.sharding = sharding_from(keys, mesh, rank);
+  options.memory.loss_rows = loss_rows_of(keys.numerics);
+  options.memory.cuda_graphs = keys.numerics.cuda_graphs ? CudaGraphs::yes : CudaGraphs::no;
+  // With `auto` everything is kept until a stage has chosen (choose_recompute.hpp).
+  const auto& entries = keys.train.activation_checkpointing;
+  options = with_recompute(
+      std::move(options),
+      entries ? base::value_or_throw(config::parse_recompute(*entries)) : layers::Recompute{});
+  assign_matrices(keys, options);
   if (auto status = check(options); !status.ok()) return status.failure();
   return options;
 }

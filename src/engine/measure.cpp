@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/engine/measure.hpp"
 
+#include "trireme/device/pricing.hpp"
+#include "trireme/ownership/price.hpp"
+
 #include <vector>
 
 namespace trireme::engine {
@@ -55,6 +58,23 @@ std::vector<device::GemmCall> gemm_calls_of(const EngineOptions& options) {
   std::vector<device::GemmCall> calls;
   pretend(options, *device::make_gemm_collecting_kernels(calls));
   return calls;
+}
+
+double predicted_seconds(EngineOptions options) {
+  const auto machine =
+      options.numerics.gpu_attention ? ownership::MachineSpeeds{} : ownership::speeds_of_cpus();
+  options.schedule.micro_batches = options.sharding.mesh.degree(Axis::pipeline);
+  StepTraffic moved;
+  const auto groups = pretended_groups(options, moved);
+  auto memory = Memory::measuring();
+  double seconds = 0;
+  const auto kernels = device::make_pricing_kernels(
+      {machine.product_flops, machine.memory_bytes, machine.launch_seconds}, seconds);
+  Engine engine(options, groups.views(), *kernels, memory);
+  seconds = 0;
+  moved = {};
+  engine.run_schedule();
+  return seconds + static_cast<double>(moved.tensor) / machine.node_bytes;
 }
 
 StepTraffic traffic_of(const EngineOptions& options) {

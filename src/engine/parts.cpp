@@ -18,16 +18,6 @@ using layout::Axis;
 
 namespace {
 
-/// [chunk]: layers of a rank's stage.
-std::vector<layout::LayerRange> chunks_of(const EngineOptions& options) {
-  const auto& mesh = options.sharding.mesh;
-  const int stage = mesh.coordinate(Axis::pipeline, options.sharding.rank);
-  const auto ranges = base::value_or_throw(
-      layout::assign_layers(options.model.num_hidden_layers, mesh.degree(Axis::pipeline),
-                            options.schedule.virtual_stages, stage_layers(options).counts));
-  return ranges[static_cast<std::size_t>(stage)];
-}
-
 /// Schedule; with one stage there is nothing to overlap: each backward right after its forward
 /// holds the fewest activations, and a table shared by embedding and head gets its gradients in one
 /// order.
@@ -89,7 +79,7 @@ Engine::Parts::Parts(const EngineOptions& given, const comm::AxisGroups& their_g
               options.schedule.micro_batch,
               options.schedule.sequence_length,
               options.sharding.sequence_parallel,
-              trains() ? options.memory.recompute : layers::Recompute::full,
+              trains() ? options.memory.recompute : layers::Recompute{layers::Activation::layer},
               options.memory.loss_rows,
               options.numerics.seed,
               options.numerics.linear_forward} {
@@ -211,6 +201,7 @@ void Engine::Parts::make_chunks() {
   const int virtual_stages = static_cast<int>(layers.size());
   const ChunkMessages::Shape shape{context.local_rows(), options.model.hidden_size,
                                    options.numerics.dtype};
+  int layers_before = 0;
   for (int chunk = 0; chunk < virtual_stages; ++chunk) {
     const auto index = static_cast<std::size_t>(chunk);
     const int held = slots[index];
@@ -218,7 +209,8 @@ void Engine::Parts::make_chunks() {
                           ChunkMessages::Needs{virtual_stages, held, trains()},
                           memory.of(Purpose::communication));
     const layers::Chunk::Role role{layers[index], messages.back().is_first(),
-                                   messages.back().is_last()};
+                                   messages.back().is_last(), layers_before};
+    layers_before += layers[index].end - layers[index].begin;
     chunks.emplace_back(context, stage, role, held, memory.of(Purpose::activations),
                         memory.of(Purpose::parameters));
   }

@@ -47,4 +47,13 @@ StageLayers stage_layers(const EngineOptions& options) {
   return result;
 }
 
+std::vector<layout::LayerRange> chunks_of(const EngineOptions& options) {
+  const auto& mesh = options.sharding.mesh;
+  const int stage = mesh.coordinate(layout::Axis::pipeline, options.sharding.rank);
+  const auto ranges = base::value_or_throw(
+      layout::assign_layers(options.model.num_hidden_layers, mesh.degree(layout::Axis::pipeline),
+                            options.schedule.virtual_stages, stage_layers(options).counts));
+  return ranges[static_cast<std::size_t>(stage)];
+}
+
 }  // namespace trireme::engine

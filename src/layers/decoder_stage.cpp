@@ -35,13 +35,12 @@ DecoderStage::DecoderStage(const StageContext& context, const model::StageParame
   TRIREME_EXPECT(context.sequence_parallel == model::SequenceParallel::off,
                  "decoding does not split rows over tensor-parallel ranks");
   auto& own = parts_->context;
-  own.recompute = Recompute::none;
   if (own.config.has_rotary()) {
     parts_->rotary = make_rotary_tables(own, capacity.positions, constants);
   }
   if (role.first) parts_->embedding.emplace(own, stage);
   for (int layer = role.layers.begin; layer < role.layers.end; ++layer) {
-    parts_->layers.emplace_back(own, stage, layer, parts_->rotary);
+    parts_->layers.emplace_back(own, stage, layer, parts_->rotary, ActivationSet{});
     parts_->caches.push_back(parts_->layers.back().make_cache(cache, capacity));
   }
   if (role.last) parts_->head.emplace(own, stage);

@@ -5,6 +5,7 @@
 #include "trireme/telemetry/spans.hpp"
 
 #include "dropout.hpp"
+#include "tensor_parallel.hpp"
 
 namespace trireme::layers {
 
@@ -13,23 +14,32 @@ using telemetry::SpanKind;
 using telemetry::SpanScope;
 
 TransformerLayer::TransformerLayer(const StageContext& context, const model::StageParameters& stage,
-                                   int layer, const RotaryTables& rotary)
+                                   int layer, const RotaryTables& rotary, ActivationSet discarded)
     : context_(context),
       layer_(layer),
+      discarded_(discarded),
       attention_norm_(context, stage, base::format("layers.{}.attention_norm", layer)),
       attention_(context, stage, layer, rotary),
       mlp_norm_(context, stage, base::format("layers.{}.mlp_norm", layer)),
-      mlp_(context, stage, layer) {}
+      mlp_(context, stage, layer, discarded) {}
 
-LayerActivations TransformerLayer::allocate(device::Arena& arena, Recompute recompute) const {
-  if (recompute == Recompute::full) return {};
+LayerActivations TransformerLayer::allocate(device::Arena& arena, ActivationSet discarded) const {
+  if (discarded.has(Activation::layer)) return {};
   LayerActivations kept;
   kept.attention_norm = attention_norm_.allocate(arena);
-  kept.attention = attention_.allocate(arena, recompute);
-  kept.sum = arena.allocate(context_.dtype, {context_.local_rows(), context_.config.hidden_size});
+  kept.attention = attention_.allocate(arena, discarded);
+  kept.sum = context_.stream(arena);
   kept.mlp_norm = mlp_norm_.allocate(arena);
-  kept.mlp = mlp_.allocate(arena);
+  kept.mlp = mlp_.allocate(arena, discarded);
   return kept;
+}
+
+LayerActivations TransformerLayer::completed(const LayerActivations& kept) const {
+  if (!kept.sum) return allocate(context_.workspace, {});
+  auto whole = kept;
+  attention_.complete(whole.attention);
+  mlp_.complete(whole.mlp);
+  return whole;
 }
 
 void TransformerLayer::drop(const MicroBatch& batch, const char* site, const Tensor& from,
@@ -57,7 +67,7 @@ void TransformerLayer::forward_to_mlp(const MicroBatch& batch, const Tensor& x,
 void TransformerLayer::forward(const MicroBatch& batch, const Tensor& x,
                                const LayerActivations& kept, const Tensor& out) const {
   const device::ArenaScope scope(context_.workspace);
-  const auto working = kept.sum ? kept : allocate(context_.workspace, Recompute::none);
+  const auto working = completed(kept);
   const auto branch = context_.workspace.allocate(context_.dtype, {x.dim(0), x.dim(1)});
   forward_to_mlp(batch, x, working, branch);
   mlp_.forward(working.mlp, branch);
@@ -67,7 +77,7 @@ void TransformerLayer::forward(const MicroBatch& batch, const Tensor& x,
 
 void TransformerLayer::decode(const CachedRows& rows, const Tensor& x) const {
   const device::ArenaScope scope(context_.workspace);
-  const auto working = allocate(context_.workspace, Recompute::none);
+  const auto working = completed({});
   const auto branch = context_.workspace.allocate(context_.dtype, {x.dim(0), x.dim(1)});
   attention_norm_.forward(x, working.attention_norm, working.attention.input);
   attention_.decode(rows, working.attention, branch);
@@ -76,20 +86,35 @@ void TransformerLayer::decode(const CachedRows& rows, const Tensor& x) const {
   context_.kernels.issue(device::Add{working.sum, branch, x});
 }
 
+void TransformerLayer::forward_again(const MicroBatch& batch, const Tensor& x,
+                                     const LayerActivations& whole) const {
+  const device::ArenaScope scope(context_.workspace);
+  const auto branch = context_.stream(context_.workspace);
+  forward_to_mlp(batch, x, whole, branch);
+  // The layer's output is not needed again: no GEMM back, and no sum over ranks for it.
+  mlp_.widen(whole.mlp);
+}
+
 LayerActivations TransformerLayer::restored(const MicroBatch& batch, const Tensor& x,
                                             const LayerActivations& kept) const {
-  auto whole = kept;
+  if (discarded_.empty()) return kept;
+  const SpanScope span(SpanKind::layer_recompute, {.number = layer_});
+  auto whole = completed(kept);
+  // One gather serves the product that is computed again and the weight's gradient.
+  if (!kept.sum) whole.attention.all_rows = room_for_rows(context_, whole.attention.input);
+  if (!kept.mlp.wide) whole.mlp.all_rows = room_for_rows(context_, whole.mlp.input);
   if (!kept.sum) {
-    const SpanScope span(SpanKind::layer_recompute, {.number = layer_});
-    whole = allocate(context_.workspace, Recompute::none);
-    const device::ArenaScope scope(context_.workspace);
-    const auto branch = context_.workspace.allocate(context_.dtype, {x.dim(0), x.dim(1)});
-    forward_to_mlp(batch, x, whole, branch);
-    // The layer's output is not needed again: no GEMM back, and no sum over ranks for it.
-    mlp_.widen(whole.mlp);
+    forward_again(batch, x, whole);
     return whole;
   }
-  whole.attention = attention_.restored(batch, kept.attention);
+  if (!kept.attention.input) attention_norm_.again(x, whole.attention.input);
+  if (!kept.attention.heads) attention_.attend(batch, whole.attention);
+  if (!kept.mlp.input) mlp_norm_.again(whole.sum, whole.mlp.input);
+  if (!kept.mlp.wide) {
+    mlp_.widen(whole.mlp);
+  } else if (!kept.mlp.activated) {
+    mlp_.activate(whole.mlp);
+  }
   return whole;
 }
 

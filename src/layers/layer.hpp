@@ -27,11 +27,12 @@ struct LayerGradients {
 /// sum = x + attention(norm(x)); out = sum + mlp(norm(sum)).
 class TransformerLayer {
  public:
+  /// `discarded`: kinds that forward does not keep.
   TransformerLayer(const StageContext& context, const model::StageParameters& stage, int layer,
-                   const RotaryTables& rotary);
+                   const RotaryTables& rotary, ActivationSet discarded);
 
   /// Activations to keep; empty when the whole layer is computed again.
-  LayerActivations allocate(device::Arena& arena, Recompute recompute) const;
+  LayerActivations allocate(device::Arena& arena) const { return allocate(arena, discarded_); }
 
   // x, out, d_out, d_x: [local_rows, hidden].
   void forward(const MicroBatch& batch, const device::Tensor& x, const LayerActivations& kept,
@@ -46,8 +47,15 @@ class TransformerLayer {
                 const device::Tensor& d_out, const device::Tensor& d_x) const;
 
  private:
+  LayerActivations allocate(device::Arena& arena, ActivationSet discarded) const;
+  /// Activations with places in the workspace for those that are not kept.
+  LayerActivations completed(const LayerActivations& kept) const;
+  /// Activations in full: those that are not kept are computed again.
   LayerActivations restored(const MicroBatch& batch, const device::Tensor& x,
                             const LayerActivations& kept) const;
+  /// Computes the layer again, but for its output.
+  void forward_again(const MicroBatch& batch, const device::Tensor& x,
+                     const LayerActivations& whole) const;
   /// Forward from x to kept.mlp.input. `branch` is overwritten.
   void forward_to_mlp(const MicroBatch& batch, const device::Tensor& x,
                       const LayerActivations& kept, const device::Tensor& branch) const;
@@ -63,6 +71,7 @@ class TransformerLayer {
 
   const StageContext& context_;
   int layer_;
+  ActivationSet discarded_;
   Norm attention_norm_;
   AttentionBlock attention_;
   Norm mlp_norm_;

@@ -10,38 +10,62 @@ namespace trireme::layers {
 
 using device::Tensor;
 
-MlpBlock::MlpBlock(const StageContext& context, const model::StageParameters& stage, int layer)
-    : context_(context), gated_(context.config.family().gated_mlp) {
+MlpBlock::MlpBlock(const StageContext& context, const model::StageParameters& stage, int layer,
+                   ActivationSet discarded)
+    : context_(context),
+      gated_(context.config.family().gated_mlp),
+      fused_gelu_(!gated_ && context.linear_forward == LinearForward::plain &&
+                  !discarded.has(Activation::activation)) {
   const auto prefix = base::format("layers.{}.mlp.", layer);
   wide_ = factor(context, stage, prefix + (gated_ ? "gate_up" : "up"));
   down_ = factor(context, stage, prefix + "down");
   width_ = down_.weight.dim(1);
 }
 
-MlpActivations MlpBlock::allocate(device::Arena& arena) const {
-  const auto rows = context_.rows();
+Tensor MlpBlock::place_of_wide(device::Arena& arena) const {
+  return arena.allocate(context_.dtype, {context_.rows(), gated_ ? 2 * width_ : width_});
+}
+
+Tensor MlpBlock::place_of_activated(device::Arena& arena) const {
+  return arena.allocate(context_.dtype, {context_.rows(), width_});
+}
+
+MlpActivations MlpBlock::allocate(device::Arena& arena, ActivationSet discarded) const {
+  const bool keeps_wide = !discarded.has(Activation::mlp);
   MlpActivations kept;
-  kept.input = arena.allocate(context_.dtype, {context_.local_rows(), context_.config.hidden_size});
-  kept.wide = arena.allocate(context_.dtype, {rows, gated_ ? 2 * width_ : width_});
-  kept.activated = arena.allocate(context_.dtype, {rows, width_});
+  if (!discarded.has(Activation::norms)) kept.input = context_.stream(arena);
+  if (keeps_wide) kept.wide = place_of_wide(arena);
+  if (keeps_wide && !discarded.has(Activation::activation)) {
+    kept.activated = place_of_activated(arena);
+  }
   return kept;
 }
 
+void MlpBlock::complete(MlpActivations& kept) const {
+  auto& arena = context_.workspace;
+  if (!kept.input) kept.input = context_.stream(arena);
+  if (!kept.wide) kept.wide = place_of_wide(arena);
+  if (!kept.activated) kept.activated = place_of_activated(arena);
+}
+
 void MlpBlock::widen(const MlpActivations& kept) const {
-  auto& kernels = context_.kernels;
-  const auto input = gather_rows(context_, kept.input);
-  if (!gated_ && context_.linear_forward == LinearForward::plain) {
-    kernels.issue(device::LinearGeluForward{
+  const auto input = gather_rows(context_, kept.input, kept.all_rows);
+  if (fused_gelu_) {
+    context_.kernels.issue(device::LinearGeluForward{
         .x = input, .w = wide_.weight, .bias = wide_.bias, .wide = kept.wide, .y = kept.activated});
     return;
   }
   linear_forward(context_, input, wide_, wide_.bias, kept.wide);
+  activate(kept);
+}
+
+void MlpBlock::activate(const MlpActivations& kept) const {
   if (!gated_) {
-    kernels.issue(device::GeluForward{kept.wide, kept.activated});
+    context_.kernels.issue(device::GeluForward{kept.wide, kept.activated});
     return;
   }
-  kernels.issue(device::SwigluForward{kept.wide.slice(1, 0, width_),
-                                      kept.wide.slice(1, width_, width_), kept.activated});
+  context_.kernels.issue(device::SwigluForward{kept.wide.slice(1, 0, width_),
+                                               kept.wide.slice(1, width_, width_), kept.activated});
 }
 
 void MlpBlock::backward_to_wide(const MlpActivations& kept, const Tensor& d_out,
@@ -88,7 +112,8 @@ void MlpBlock::backward_weight(const MlpActivations& kept, const MlpGradients& g
   context_.kernels.issue(
       device::LinearBackwardWeight{gradients.d_out, kept.activated, down_.d_weight, down_.d_bias});
   context_.kernels.issue(device::LinearBackwardWeight{
-      gradients.d_wide, gather_rows(context_, kept.input), wide_.d_weight, wide_.d_bias});
+      gradients.d_wide, kept.all_rows ? kept.all_rows : gather_rows(context_, kept.input),
+      wide_.d_weight, wide_.d_bias});
 }
 
 }  // namespace trireme::layers

@@ -31,6 +31,8 @@ class Norm {
   void forward(const device::Tensor& x, const NormStatistics& kept, const device::Tensor& y) const {
     forward_sum(x, {}, {}, kept, y);
   }
+  /// y = norm(x) once more, to the same bits: of what forward() took, or of forward_sum()'s sum.
+  void again(const device::Tensor& x, const device::Tensor& y) const { forward(x, {}, y); }
   /// sum = x + residual; y = norm(sum).
   void forward_sum(const device::Tensor& x, const device::Tensor& residual,
                    const device::Tensor& sum, const NormStatistics& kept,

@@ -36,20 +36,16 @@ struct Chunk::Parts {
   std::vector<Slot> slots;
   Tensor losses;
 
-  Tensor stream(device::Arena& arena) const {
-    return arena.allocate(context.dtype, {context.local_rows(), context.config.hidden_size});
-  }
-
   Slot make_slot(device::Arena& arena) const {
     Slot slot;
     for (std::size_t layer = 0; layer < layers.size(); ++layer) {
       const bool given = layer == 0 && !role.first;
-      slot.boundaries.push_back(given ? Tensor{} : stream(arena));
-      slot.layers.push_back(layers[layer].allocate(arena, context.recompute));
+      slot.boundaries.push_back(given ? Tensor{} : context.stream(arena));
+      slot.layers.push_back(layers[layer].allocate(arena));
     }
     if (role.last) {
-      slot.boundaries.push_back(stream(arena));
-      slot.head_gradient = stream(arena);
+      slot.boundaries.push_back(context.stream(arena));
+      slot.head_gradient = context.stream(arena);
     }
     return slot;
   }
@@ -106,7 +102,9 @@ Chunk::Chunk(const StageContext& context, const model::StageParameters& stage, c
   }
   if (role.first) parts_->embedding.emplace(context, stage);
   for (int layer = role.layers.begin; layer < role.layers.end; ++layer) {
-    parts_->layers.emplace_back(context, stage, layer, parts_->rotary);
+    const int of_stage = role.layers_before + layer - role.layers.begin;
+    parts_->layers.emplace_back(context, stage, layer, parts_->rotary,
+                                context.recompute.in_layer(of_stage));
   }
   if (role.last) {
     parts_->head.emplace(context, stage);
@@ -146,7 +144,7 @@ void Chunk::backward(const MicroBatch& batch, int slot, const Tensor& input, con
   if (!parts_->embedding) held.boundaries[0] = input;
   const auto count = parts_->layers.size();
   // Two buffers take turns as the gradient that travels down the layers.
-  const Tensor turns[] = {parts_->stream(workspace), parts_->stream(workspace)};
+  const Tensor turns[] = {parts_->context.stream(workspace), parts_->context.stream(workspace)};
   Tensor d_out = parts_->head ? held.head_gradient : d_output;
   for (std::size_t layer = count; layer-- > 0;) {
     const bool leaves = layer == 0 && !parts_->embedding;

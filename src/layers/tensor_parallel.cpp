@@ -22,9 +22,14 @@ void gather(const StageContext& context, const device::Tensor& own, const device
   timed.end();
 }
 
-device::Tensor gather_rows(const StageContext& context, const device::Tensor& local) {
+device::Tensor room_for_rows(const StageContext& context, const device::Tensor& local) {
+  return splits_rows(context) ? all_rows_like(context, local) : device::Tensor{};
+}
+
+device::Tensor gather_rows(const StageContext& context, const device::Tensor& local,
+                           const device::Tensor& room) {
   if (!splits_rows(context)) return local;
-  const auto all = all_rows_like(context, local);
+  const auto all = room ? room : all_rows_like(context, local);
   gather(context, local, all);
   return all;
 }

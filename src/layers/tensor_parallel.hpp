@@ -15,9 +15,12 @@ namespace trireme::layers {
 /// Gather of what each rank has, in the order of the ranks.
 void gather(const StageContext& context, const device::Tensor& own, const device::Tensor& all);
 
-/// All rows of a tensor of which this rank has the local ones. Allocates in the workspace when
-/// it has to; the rows themselves otherwise.
-device::Tensor gather_rows(const StageContext& context, const device::Tensor& local);
+/// Room in the workspace for all rows of such a tensor; nothing where a rank has all of them.
+device::Tensor room_for_rows(const StageContext& context, const device::Tensor& local);
+/// All rows of a tensor of which this rank has the local ones: gathered into `room`, or into the
+/// workspace if there is none; the rows themselves where a rank has all of them.
+device::Tensor gather_rows(const StageContext& context, const device::Tensor& local,
+                           const device::Tensor& room = {});
 
 /// Destination for a GEMM that is one of several terms of a sum, so that
 /// `sum_rows(context, that, local)` leaves the sum's local rows in `local`.

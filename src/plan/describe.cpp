@@ -65,6 +65,12 @@ std::string run_in_words(const MemoryPlan& plan) {
                  plan.tokens_per_step, options.schedule.micro_batches, options.schedule.micro_batch,
                  options.schedule.sequence_length);
   text += weight_copies_in_words(options);
+  for (std::size_t stage = 0; stage < plan.chosen.size(); ++stage) {
+    text += format("stage {}: {}\n", stage, plan.chosen[stage].text());
+  }
+  if (plan.chosen.empty() && options.memory.recompute != layers::Recompute{}) {
+    text += format("computed again in backward: {}\n", options.memory.recompute.text());
+  }
   text +=
       format("schedule {}: bubble {:.1f} % of a step ({})\n", layout::name(options.schedule.kind),
              plan.bubble_fraction * 100.0, bubble_assumption);
@@ -73,6 +79,17 @@ std::string run_in_words(const MemoryPlan& plan) {
   }
   if (plan.attention) text += plan.attention->sentence + "\n";
   return text;
+}
+
+/// Sets of activations that are computed again, a text for each stage.
+base::Json recomputed_json(const MemoryPlan& plan) {
+  const auto& options = plan.options;
+  base::Json stages = base::Json::array();
+  for (const auto& each : plan.chosen) stages.push_back(each.recompute.text());
+  while (stages.size() < static_cast<std::size_t>(options.sharding.mesh.degree(Axis::pipeline))) {
+    stages.push_back(options.memory.recompute.text());
+  }
+  return stages;
 }
 
 /// Table of ranks; neighbours with equal needs share a row.
@@ -183,6 +200,7 @@ base::Json to_json(const MemoryPlan& plan) {
       {"micro_batches", options.schedule.micro_batches},
       {"tokens_per_step", plan.tokens_per_step},
       {"bubble_fraction", plan.bubble_fraction},
+      {"activation_checkpointing", recomputed_json(plan)},
       {"bubble_assumes", bubble_assumption},
       {"stage_layers", layers.counts},
       {"stage_balance", layers.balance},

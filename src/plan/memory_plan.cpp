@@ -3,6 +3,7 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/engine/from_config.hpp"
+#include "trireme/engine/memory.hpp"
 #include "trireme/engine/state_parts.hpp"
 #include "trireme/inference/samples.hpp"
 #include "trireme/layout/simulate.hpp"
@@ -51,6 +52,23 @@ class Measurements {
                bool snapshots)
       : options_(std::move(options)), samples_(samples), snapshots_(snapshots) {}
 
+  std::size_t total(const engine::EngineOptions& options) const {
+    return engine::total_bytes(inference::measure_with_samples(options, samples_));
+  }
+  /// Ranks that are measured from now on compute this again; [stage].
+  void use(const std::vector<engine::ChosenRecompute>& chosen) {
+    recompute_.clear();
+    for (const auto& each : chosen) recompute_.push_back(each.recompute);
+    measured_.clear();
+  }
+
+  std::vector<RankMemory> of(const std::vector<base::Rank>& ranks) {
+    std::vector<RankMemory> measured;
+    for (const auto rank : ranks) measured.push_back(of(rank));
+    return measured;
+  }
+
+ private:
   RankMemory of(base::Rank rank) {
     options_.sharding.rank = rank;
     const auto& mesh = options_.sharding.mesh;
@@ -61,7 +79,11 @@ class Measurements {
     const int shard = alike->second[static_cast<std::size_t>(mesh.coordinate(Axis::data, rank))];
     auto [found, is_new] = measured_.try_emplace(std::pair{place, shard});
     if (is_new) {
-      found->second = {rank, inference::measure_with_samples(options_, samples_),
+      const auto options =
+          recompute_.empty()
+              ? options_
+              : engine::with_recompute(options_, recompute_[static_cast<std::size_t>(place.first)]);
+      found->second = {rank, inference::measure_with_samples(options, samples_),
                        snapshots_ ? engine::sharding_of(options_).saved_bytes() : 0};
     }
     auto memory = found->second;
@@ -69,15 +91,51 @@ class Measurements {
     return memory;
   }
 
- private:
   using Place = std::pair<int, int>;  // coordinates of pipeline and tensor
 
   engine::EngineOptions options_;
   const std::optional<inference::SampleTask>& samples_;
   bool snapshots_;
+  std::vector<layers::Recompute> recompute_;
   std::map<Place, std::vector<int>> alike_;
   std::map<std::pair<Place, int>, RankMemory> measured_;
 };
+
+/// [stage]: memory by which its largest rank passes the limit.
+std::vector<std::int32_t> over_by_stage(const std::vector<RankMemory>& ranks,
+                                        const layout::Mesh& mesh, std::int64_t limit) {
+  std::vector<std::int32_t> over(static_cast<std::size_t>(mesh.degree(Axis::pipeline)));
+  for (const auto& rank : ranks) {
+    auto& most = over[static_cast<std::size_t>(mesh.coordinate(Axis::pipeline, rank.rank))];
+    most = std::max(most, engine::mebibytes_over(engine::total_bytes(rank.bytes), limit));
+  }
+  return over;
+}
+
+/// Recomputation of each stage with which its largest rank fits into the limit, as
+/// train/start/fitted_options.hpp has it. `measurements` go on with it.
+base::Result<std::vector<engine::ChosenRecompute>> chosen_recompute(engine::EngineOptions options,
+                                                                    std::int64_t limit,
+                                                                    Measurements& measurements) {
+  const auto mesh = options.sharding.mesh;
+  const auto all = chosen({}, mesh.world_size());
+  const auto stages = static_cast<std::size_t>(mesh.degree(Axis::pipeline));
+  std::vector<engine::ChosenRecompute> choices(stages);
+  std::vector<std::int32_t> wanted(stages);
+  for (;;) {
+    const auto over = over_by_stage(measurements.of(*all), mesh, limit);
+    if (*std::max_element(over.begin(), over.end()) == 0) return choices;
+    for (std::size_t stage = 0; stage < stages; ++stage) {
+      wanted[stage] += over[stage];
+      options.sharding.rank = mesh.moved(base::Rank{0}, Axis::pipeline, static_cast<int>(stage));
+      auto choice = engine::choose_recompute(
+          options, wanted[stage], [&](const auto& some) { return measurements.total(some); });
+      if (!choice) return choice.failure();
+      choices[stage] = *choice;
+    }
+    measurements.use(choices);
+  }
+}
 
 /// Room for what a rank holds of ranks on other nodes, any of them (checkpoint.local_directory).
 void add_copies(const config::CheckpointOptions& keys, std::vector<RankMemory>& ranks) {
@@ -117,13 +175,19 @@ base::Result<MemoryPlan> plan_memory(const config::Config& config, const model::
   plan.tokens_per_step = options->schedule.micro_batches * options->schedule.micro_batch *
                          mesh->degree(Axis::data) * options->schedule.sequence_length;
   plan.bubble_fraction = *bubble;
-  if (options->numerics.gpu_attention) {
+  if (const auto& choice = options->numerics.gpu_attention) {
     const auto size = engine::attention_of(*options);
-    plan.libraries = device::planned_library_memory(size, *options->numerics.gpu_attention);
-    plan.attention = device::planned_attention(size, *options->numerics.gpu_attention);
+    plan.libraries = device::planned_library_memory(size, *choice);
+    plan.attention = device::planned_attention(size, *choice);
   }
   Measurements measurements(*options, *samples, keys.beside_training());
-  for (const auto rank : *wanted) plan.ranks.push_back(measurements.of(rank));
+  if (!config.options().train.activation_checkpointing) {
+    auto choices = chosen_recompute(*options, config.options().train.memory_limit, measurements);
+    if (!choices) return choices.failure();
+    plan.chosen = std::move(choices).value();
+    plan.options = engine::with_recompute(plan.options, plan.chosen.front().recompute);
+  }
+  plan.ranks = measurements.of(*wanted);
   add_copies(keys, plan.ranks);
   return plan;
 }

@@ -29,18 +29,36 @@ Key global_batch() {
 Key activation_checkpointing() {
   return {.section = "train",
           .name = "activation_checkpointing",
-          .type = Type::choice,
+          .type = Type::texts,
           .concern = Concern::layout,
           .default_text = "none",
-          .choices = {"none", "selective", "full"},
+          .auto_rule = "what costs least of all that fits into train.memory_limit, for each stage",
           .documentation =
-              "What is computed again in backward instead of kept. "
-              "`selective`: attention; `full`: each layer from its input. "
-              "Numbers stay the same."};
+              "Activations that backward computes again instead of reading what forward kept: "
+              "`none`, or a set of `norms` (outputs of norms), `activation` (output of SwiGLU or "
+              "GELU), `attention` (its output), `mlp` (its wide tensors; `activation` is among "
+              "them) and `layer` (all but a layer's input). `norms,activation` frees about a third "
+              "at the least cost. `layer:8`: in the first 8 layers of each stage. "
+              "Numbers stay the same (GPT-2 on GPUs: but for last bits with `activation`)."};
+}
+
+Key memory_limit() {
+  return {
+      .section = "train",
+      .name = "memory_limit",
+      .type = Type::bytes,
+      .concern = Concern::layout,
+      .default_text = "0",
+      .unit = "bytes",
+      .range = at_least(0),
+      .documentation =
+          "Memory that the arrays of a rank may take (the total that `trireme plan` shows), for "
+          "activation_checkpointing = auto. Leave room for what libraries take beside them."};
 }
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-function-size): a table
 std::vector<Key> train_keys() {
   return {
       train_integer("steps", "1000", "steps", counts_from(1), Concern::training,
@@ -53,6 +71,7 @@ std::vector<Key> train_keys() {
       train_integer("seed", "1234", "", at_least(0), Concern::training,
                     "Seed of initial weights and dropout."),
       activation_checkpointing(),
+      memory_limit(),
       train_integer("log_every", "1", "steps", counts_from(1), Concern::running,
                     "Steps between two log lines; metrics.jsonl has every step."),
       {.section = "train",
@@ -155,6 +174,7 @@ Key stochastic_rounding_key() {
               "resume. Not with precision fp32."};
 }
 
+// NOLINTNEXTLINE(readability-function-size): a table
 std::vector<Key> numerics_keys() {
   Key precision{.section = "numerics",
                 .name = "precision",

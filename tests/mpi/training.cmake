@@ -7,6 +7,9 @@ if(TARGET trireme_engine)
   trireme_add_mpi_test(parallel_equals_serial_on_cpu RANKS 4 SLOW_RANKS 6 TIMEOUT 600
     SOURCES training/parallel_equals_serial_test.cpp training/on_cpu.cpp training/training.cpp
     LINK trireme::engine)
+  trireme_add_mpi_test(recompute RANKS 1 2 4 SLOW_RANKS 6 8 TIMEOUT 300
+    SOURCES training/recompute_test.cpp training/fp8_options.cpp training/on_cpu.cpp training/training.cpp
+    LINK trireme::engine)
   trireme_add_mpi_test(part_exchange RANKS 1 2 3 4
     SOURCES training/part_exchange_test.cpp
     LINK trireme::engine)
@@ -32,7 +35,7 @@ if(TARGET trireme_engine)
     SOURCES training/fp8_test.cpp training/fp8_options.cpp training/training.cpp
     LINK trireme::engine)
   trireme_add_mpi_test(weight_copies RANKS 1 2 4
-    SOURCES training/weight_copies_test.cpp training/fp8_options.cpp training/training.cpp
+    SOURCES training/copies/weight_copies_test.cpp training/fp8_options.cpp training/training.cpp
     LINK trireme::engine)
   if(TARGET trireme_train)
     trireme_add_mpi_test(nonfinite RANKS 1 2
@@ -44,6 +47,9 @@ if(TARGET trireme_engine)
     trireme_add_mpi_test(failing_storage RANKS 1 2 TIMEOUT 600
       SOURCES training/failing_storage_test.cpp training/small_run.cpp
       LINK trireme::train)
+    trireme_add_mpi_test(fitted_options RANKS 1 2 4
+      SOURCES training/starts/fitted_options_test.cpp training/training.cpp
+      LINK trireme::train)
     trireme_add_mpi_test(going_on RANKS 1 2
       SOURCES training/starts/going_on_test.cpp training/small_run.cpp
       LINK trireme::train)
@@ -54,10 +60,10 @@ if(TARGET trireme_engine)
       SOURCES training/rank_times_test.cpp
       LINK trireme::train)
     trireme_add_mpi_test(replica_check RANKS 2 3
-      SOURCES training/replica_check_test.cpp training/small_run.cpp
+      SOURCES training/copies/replica_check_test.cpp training/small_run.cpp
       LINK trireme::train)
     trireme_add_mpi_test(uncut_copies RANKS 4 6
-      SOURCES training/uncut_copies_test.cpp training/training.cpp
+      SOURCES training/copies/uncut_copies_test.cpp training/training.cpp
       LINK trireme::train)
     trireme_add_mpi_test(resume RANKS 1 2
       SOURCES training/starts/resume_test.cpp training/small_run.cpp
@@ -70,7 +76,7 @@ if(TARGET trireme_engine)
       LINK trireme::train)
   endif()
   trireme_add_mpi_test(tied_tables RANKS 6 8
-    SOURCES training/tied_tables_test.cpp training/training.cpp
+    SOURCES training/copies/tied_tables_test.cpp training/training.cpp
     LINK trireme::engine)
   trireme_add_mpi_test(rounding RANKS 1 2 4 6
     SOURCES training/rounding_test.cpp training/training.cpp

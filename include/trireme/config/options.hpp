@@ -20,12 +20,6 @@ class Config;
 enum class Architecture { gpt2, llama, qwen3 };
 /// `none` is the key's "default".
 enum class RopeType { none, linear, llama3 };
-/// Activations that forward discards and backward computes again.
-enum class Recompute {
-  none,
-  selective,  ///< attention's own activations
-  full        ///< all but a layer's input
-};
 enum class UpdateRule { adamw, sgd, muon, shampoo, soap };
 /// Coefficients of the steps of a Newton-Schulz iteration, and the factor on its result
 /// (optim/newton_schulz.hpp, optim/matrix_rule.hpp).
@@ -93,7 +87,9 @@ struct TrainOptions {
   std::int64_t micro_batch = 0;
   std::optional<std::int64_t> global_batch;
   std::int64_t seed = 0;
-  Recompute activation_checkpointing = Recompute::none;
+  /// Entries of a Recompute; unset: chosen within memory_limit.
+  std::optional<std::vector<std::string>> activation_checkpointing;
+  std::int64_t memory_limit = 0;
   std::int64_t log_every = 0;
   /// Seconds.
   double log_interval = 0;

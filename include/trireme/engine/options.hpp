@@ -48,7 +48,7 @@ struct NumericsOptions {
 /// Memory: what is kept in it, and what is made again or recorded instead.
 struct MemoryOptions {
   KeepLogits keep_logits = KeepLogits::no;
-  layers::Recompute recompute = layers::Recompute::none;
+  layers::Recompute recompute{};
   /// Copies of weights, with e4m3 alone.
   layers::WeightCopies weight_copies = layers::WeightCopies::for_each_use;
   /// Rows of a micro-batch whose logits exist at once.

@@ -27,4 +27,7 @@ struct StageLayers {
 /// there are fewer layers than positions, which leaves no choice.
 StageLayers stage_layers(const EngineOptions& options);
 
+/// [chunk]: layers of the stage of options.sharding.rank.
+std::vector<layout::LayerRange> chunks_of(const EngineOptions& options);
+
 }  // namespace trireme::engine

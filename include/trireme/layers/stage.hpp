@@ -16,6 +16,8 @@ class Chunk {
     layout::LayerRange layers{};
     bool first = false;
     bool last = false;
+    /// Layers of the stage that lie in chunks before this one.
+    int layers_before = 0;
   };
 
   /// `slots`: micro-batches whose activations are held at once; allocated here, once. Slots of

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "trireme/comm/process_group.hpp"
+#include "trireme/config/recompute.hpp"
 #include "trireme/device/arena.hpp"
 #include "trireme/device/kernels.hpp"
 #include "trireme/layers/weight_copies.hpp"
@@ -13,6 +14,8 @@
 
 namespace trireme::layers {
 
+using config::Activation;
+using config::ActivationSet;
 using config::Recompute;
 
 /// Type of operands that the GEMMs of layers' forward read. Everything else, and all of backward,
@@ -34,7 +37,7 @@ struct StageContext {
   std::int64_t micro_batch = 1;
   std::int64_t sequence_length = 1;
   model::SequenceParallel sequence_parallel = model::SequenceParallel::off;
-  Recompute recompute = Recompute::none;
+  Recompute recompute{};
   /// Rows whose logits exist at once. Fewer make products small and add up the weight gradient
   /// more often; more cost memory.
   std::int64_t loss_rows = 1024;
@@ -56,6 +59,10 @@ struct StageContext {
   /// each rank keeps a consecutive part of the micro-batch's rows.
   std::int64_t local_rows() const {
     return sequence_parallel == model::SequenceParallel::on ? rows() / tensor.size() : rows();
+  }
+  /// A new tensor like the residual stream: [local_rows, hidden].
+  device::Tensor stream(device::Arena& arena) const {
+    return arena.allocate(dtype, {local_rows(), config.hidden_size});
   }
   /// Row of the micro-batch that is this rank's first.
   std::int64_t first_local_row() const {

@@ -5,6 +5,7 @@
 #include "trireme/base/result.hpp"
 #include "trireme/config/config.hpp"
 #include "trireme/device/library_memory.hpp"
+#include "trireme/engine/choose_recompute.hpp"
 #include "trireme/engine/engine.hpp"
 #include "trireme/model/model_config.hpp"
 
@@ -35,6 +36,8 @@ struct MemoryPlan {
   /// Idle share of a step when a backward takes as long as two forwards, stages are equal and
   /// messages take no time.
   double bubble_fraction = 0;
+  /// With train.activation_checkpointing = auto: what each stage computes again.
+  std::vector<engine::ChosenRecompute> chosen;
   /// Ranks measured, ascending.
   std::vector<RankMemory> ranks;
   /// Largest memory of libraries, in addition to all that, on every rank's GPU; empty on CPUs. The
@@ -65,11 +68,11 @@ base::Result<MemoryPlan> plan_memory(const config::Config& config, const model::
 std::string text(const MemoryPlan& plan);
 
 /// {"architecture", "parameters", "world_size", "mesh": {"pp": ..}, "schedule", "virtual_stages",
-///  "micro_batches", "tokens_per_step", "bubble_fraction", "largest": {"rank", "total"},
-///  "ranks": [{"rank", "coordinates": {"pp": ..}, "bytes": {"parameters": .., .., "total"},
-///  "snapshot"}], "not_counted": ["what", ..], "libraries": {"cuBLASLt": bytes, ..}, "attention":
-///  "by what"}, the
-/// last two with numerics.backend = cuda.
+///  "micro_batches", "tokens_per_step", "bubble_fraction", "activation_checkpointing": ["norms",
+///  ..] by stage, "largest": {"rank", "total"}, "ranks": [{"rank", "coordinates": {"pp": ..},
+///  "bytes": {"parameters": .., .., "total"}, "snapshot"}], "not_counted": ["what", ..],
+///  "libraries": {"cuBLASLt": bytes, ..}, "attention": "by what"}, the last two with
+/// numerics.backend = cuda.
 base::Json to_json(const MemoryPlan& plan);
 
 }  // namespace trireme::plan

@@ -70,6 +70,10 @@ class Trainer {
  private:
   /// Reads data and model, plans and allocates memory, loads or initialises.
   void load(runtime::Session& session);
+  /// Opens the training data; returns held-out data, or nothing where there are none.
+  std::unique_ptr<data::TokenDataset> open_data(const model::ModelConfig& model);
+  /// Measures or takes over the peak, against which the report counts.
+  void make_report(const engine::EngineOptions& options);
   /// Locks the run directory for this start, and opens it.
   void open_run(runtime::Session& session);
   void restore(Start start);

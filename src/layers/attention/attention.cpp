@@ -28,11 +28,11 @@ AttentionBlock::AttentionBlock(const StageContext& context, const model::StagePa
   output_ = factor(context, stage, prefix + "output");
 }
 
-AttentionActivations AttentionBlock::allocate(device::Arena& arena, Recompute recompute) const {
+AttentionActivations AttentionBlock::allocate(device::Arena& arena, ActivationSet discarded) const {
   const auto rows = context_.rows();
   const auto width = context_.config.head_dim;
   AttentionActivations kept;
-  kept.input = arena.allocate(context_.dtype, {context_.local_rows(), context_.config.hidden_size});
+  if (!discarded.has(Activation::norms)) kept.input = context_.stream(arena);
   kept.qkv = arena.allocate(context_.dtype, {rows, (heads_ + 2 * kv_heads_) * width});
   if (context_.config.family().head_norms) {
     kept.q = arena.allocate(context_.dtype, {rows, heads_, width});
@@ -40,32 +40,19 @@ AttentionActivations AttentionBlock::allocate(device::Arena& arena, Recompute re
     kept.q_norm.rstd = arena.allocate(device::DType::f32, {rows * heads_});
     kept.k_norm.rstd = arena.allocate(device::DType::f32, {rows * kv_heads_});
   }
-  if (recompute == Recompute::none) {
-    kept.heads = arena.allocate(context_.dtype, {rows, heads_ * width});
-    kept.lse = arena.allocate(device::DType::f32,
-                              {context_.micro_batch, heads_, context_.sequence_length});
-  }
+  if (!discarded.has(Activation::attention)) allocate_heads(arena, kept);
   return kept;
 }
 
-/// Activations in full: those that are not kept lie in the workspace while they are needed.
-AttentionActivations AttentionBlock::with_workspace(const AttentionActivations& kept) const {
-  if (kept.heads) return kept;
-  auto& arena = context_.workspace;
-  auto whole = kept;
-  whole.heads =
-      arena.allocate(context_.dtype, {context_.rows(), heads_ * context_.config.head_dim});
-  whole.lse =
+void AttentionBlock::allocate_heads(device::Arena& arena, AttentionActivations& kept) const {
+  kept.heads = arena.allocate(context_.dtype, {context_.rows(), heads_ * context_.config.head_dim});
+  kept.lse =
       arena.allocate(device::DType::f32, {context_.micro_batch, heads_, context_.sequence_length});
-  return whole;
 }
 
-AttentionActivations AttentionBlock::restored(const MicroBatch& batch,
-                                              const AttentionActivations& kept) const {
-  if (kept.heads) return kept;
-  const auto whole = with_workspace(kept);
-  context_.kernels.issue(attention(batch, whole));
-  return whole;
+void AttentionBlock::complete(AttentionActivations& kept) const {
+  if (!kept.input) kept.input = context_.stream(context_.workspace);
+  if (!kept.heads) allocate_heads(context_.workspace, kept);
 }
 
 Tensor AttentionBlock::by_sequence(const Tensor& rows_heads_dim) const {
@@ -123,7 +110,8 @@ void AttentionBlock::normalise_heads(const Tensor& qkv, const AttentionActivatio
 }
 
 void AttentionBlock::project(const AttentionActivations& kept) const {
-  linear_forward(context_, gather_rows(context_, kept.input), qkv_, qkv_.bias, kept.qkv);
+  linear_forward(context_, gather_rows(context_, kept.input, kept.all_rows), qkv_, qkv_.bias,
+                 kept.qkv);
   if (kept.q) normalise_heads(kept.qkv, kept);
 }
 
@@ -136,15 +124,14 @@ void AttentionBlock::project_back(const Tensor& heads, const Tensor& out) const 
 void AttentionBlock::forward(const MicroBatch& batch, const AttentionActivations& kept,
                              const Tensor& out) const {
   const device::ArenaScope scope(context_.workspace);
-  const auto working = with_workspace(kept);
-  project(working);
-  const auto attend = attention(batch, working);
+  project(kept);
+  const auto attend = attention(batch, kept);
   if (rotary_.cosines) {
     context_.kernels.issue(device::Rotary{attend.q, rotary_.cosines, rotary_.sines});
     context_.kernels.issue(device::Rotary{attend.k, rotary_.cosines, rotary_.sines});
   }
   context_.kernels.issue(attend);
-  project_back(working.heads, out);
+  project_back(kept.heads, out);
 }
 
 void AttentionBlock::backward_through_head_norms(const AttentionActivations& kept, const Tensor& dq,
@@ -215,7 +202,8 @@ void AttentionBlock::backward_weight(const AttentionActivations& kept,
   context_.kernels.issue(
       device::LinearBackwardWeight{gradients.d_out, kept.heads, output_.d_weight, output_.d_bias});
   context_.kernels.issue(device::LinearBackwardWeight{
-      gradients.d_qkv, gather_rows(context_, kept.input), qkv_.d_weight, qkv_.d_bias});
+      gradients.d_qkv, kept.all_rows ? kept.all_rows : gather_rows(context_, kept.input),
+      qkv_.d_weight, qkv_.d_bias});
 }
 
 }  // namespace trireme::layers

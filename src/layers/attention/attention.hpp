@@ -12,15 +12,17 @@ namespace trireme::layers {
 
 /// Activations that attention keeps from forward for backward.
 struct AttentionActivations {
-  device::Tensor input;   // [local_rows, hidden]: the normalised residual stream
-  device::Tensor qkv;     // [rows, (heads + 2 kv_heads) * head_dim], local heads; q, k rotated
-                          // unless head norms keep rotated copies of their own
-  device::Tensor q;       // [rows, heads, head_dim] with head norms: normalised, rotated
-  device::Tensor k;       // [rows, kv_heads, head_dim] with head norms: normalised, rotated
-  NormStatistics q_norm;  // rstd f32 [rows * heads]
-  NormStatistics k_norm;  // rstd f32 [rows * kv_heads]
-  device::Tensor heads;   // [rows, heads * head_dim]: output of attention before the projection
-  device::Tensor lse;     // f32 [micro_batch, heads, seq]
+  device::Tensor input;     // [local_rows, hidden]: the normalised residual stream
+  device::Tensor all_rows;  // [rows, hidden]: the input of all ranks, where it is gathered for both
+                            // another forward and the weight gradient
+  device::Tensor qkv;       // [rows, (heads + 2 kv_heads) * head_dim], local heads; q, k rotated
+                            // unless head norms keep rotated copies of their own
+  device::Tensor q;         // [rows, heads, head_dim] with head norms: normalised, rotated
+  device::Tensor k;         // [rows, kv_heads, head_dim] with head norms: normalised, rotated
+  NormStatistics q_norm;    // rstd f32 [rows * heads]
+  NormStatistics k_norm;    // rstd f32 [rows * kv_heads]
+  device::Tensor heads;     // [rows, heads * head_dim]: output of attention before the projection
+  device::Tensor lse;       // f32 [micro_batch, heads, seq]
 };
 
 /// Gradients that backward of the inputs leaves for backward of the weights.
@@ -36,18 +38,22 @@ class AttentionBlock {
   AttentionBlock(const StageContext& context, const model::StageParameters& stage, int layer,
                  const RotaryTables& rotary);
 
-  /// Activations that backward needs, but those that `recompute` has it compute again.
-  AttentionActivations allocate(device::Arena& arena, Recompute recompute) const;
+  /// Activations that backward needs, but those that are discarded.
+  AttentionActivations allocate(device::Arena& arena, ActivationSet discarded) const;
+  /// Gives those that are missing a place in the workspace.
+  void complete(AttentionActivations& kept) const;
 
-  /// Reads activations.input. out: [local_rows, hidden].
+  /// Reads kept.input and writes all others. out: [local_rows, hidden].
   void forward(const MicroBatch& batch, const AttentionActivations& kept,
                const device::Tensor& out) const;
   KeyValueCache make_cache(device::Arena& arena, const DecoderStage::Capacity& capacity) const;
   /// Forward of new tokens, which join the cache. Reads working.input; out: [rows, hidden].
   void decode(const CachedRows& rows, const AttentionActivations& working,
               const device::Tensor& out) const;
-  /// Activations with those that were not kept, computed again into the workspace.
-  AttentionActivations restored(const MicroBatch& batch, const AttentionActivations& kept) const;
+  /// kept.qkv, rotated, to kept.heads and kept.lse, once more.
+  void attend(const MicroBatch& batch, const AttentionActivations& kept) const {
+    context_.kernels.issue(attention(batch, kept));
+  }
   /// d_out, d_input: [local_rows, hidden]. Gradients live in the caller's workspace scope.
   AttentionGradients backward_input(const MicroBatch& batch, const AttentionActivations& kept,
                                     const device::Tensor& d_out,
@@ -64,7 +70,7 @@ class AttentionBlock {
   Heads heads_of(const device::Tensor& qkv) const;
   device::Tensor by_sequence(const device::Tensor& rows_heads_dim) const;
   device::Attention attention(const MicroBatch& batch, const AttentionActivations& kept) const;
-  AttentionActivations with_workspace(const AttentionActivations& kept) const;
+  void allocate_heads(device::Arena& arena, AttentionActivations& kept) const;
   /// Attention of the part's rows to themselves and to all that came before them in their sequence.
   void attend_to_cache(const device::Attention& rows, const SequencePart& part,
                        const KeyValueCache& cache) const;

@@ -32,6 +32,7 @@
 #include "train/requests.hpp"
 #include "train/saving/saver.hpp"
 #include "train/say_attention.hpp"
+#include "train/start/fitted_options.hpp"
 #include "train/start/resolved_values.hpp"
 #include "train/start/setup.hpp"
 
@@ -90,21 +91,36 @@ Trainer::Trainer(const config::Config& config, runtime::Session& session, StartO
   }
 }
 
+std::unique_ptr<data::TokenDataset> Trainer::open_data(const model::ModelConfig& model) {
+  auto& world = *cluster_.world;
+  training_data_ = engine::open_dataset(keys_, engine::Split::train, model, world);
+  data_fingerprint_ = engine::agreed_fingerprint(*training_data_, world);
+  if (keys_.data.validation.empty()) return nullptr;
+  return engine::open_dataset(keys_, engine::Split::validation, model, world);
+}
+
+void Trainer::make_report(const engine::EngineOptions& options) {
+  const auto& cache = cluster_.cache_folder;
+  kept_peak_ = std::make_unique<KeptPeak>(
+      KeptPeak::Files{directory_ / "peak.json", cache.empty() ? cache : cache / "peak.json"});
+  const auto peak = find_peak(config_, kernels_,
+                              {options.numerics.dtype, cluster_.binding.gpu_bus_id, rank_kind()},
+                              *kept_peak_, *cluster_.world);
+  base::log::info("train", "{}", peak.text());
+  report_ = std::make_unique<Report>(report_settings(config_, options, peak, is_first_rank()));
+}
+
 void Trainer::load(runtime::Session& session) {
   auto& cluster = cluster_;
   auto& kernels = kernels_;
   auto& world = *cluster_.world;
   const auto model = comm::agree(world, model_from(config_));
-  const auto options =
+  auto options =
       comm::agree(world, engine::options_from(config_, model, cluster.mesh, cluster.rank));
   say_attention(kernels, options, world);
-  training_data_ = engine::open_dataset(keys_, engine::Split::train, model, world);
-  data_fingerprint_ = engine::agreed_fingerprint(*training_data_, world);
-  std::unique_ptr<data::TokenDataset> validation_data;
-  if (!keys_.data.validation.empty()) {
-    validation_data = engine::open_dataset(keys_, engine::Split::validation, model, world);
-  }
+  auto validation_data = open_data(model);
   const auto samples = inference::agreed_sample_task(config_, model, world);
+  options = fitted_options(options, keys_.train, samples, world);
   cluster_.start_up.reached("data");
   auto key = checkpoint::read_key_on_first_rank(keys_.checkpoint.key_file, *cluster_.world);
   resolved_ = with_values(config_, options);
@@ -126,14 +142,7 @@ void Trainer::load(runtime::Session& session) {
     sampler = std::make_unique<inference::Sampler>(*samples, *engine_, groups, kernels, *memory_);
   }
   cluster_.start_up.reached("arenas");
-  const auto& cache = cluster.cache_folder;
-  kept_peak_ = std::make_unique<KeptPeak>(
-      KeptPeak::Files{directory_ / "peak.json", cache.empty() ? cache : cache / "peak.json"});
-  const auto peak =
-      find_peak(config_, kernels, {options.numerics.dtype, cluster.binding.gpu_bus_id, rank_kind()},
-                *kept_peak_, world);
-  base::log::info("train", "{}", peak.text());
-  report_ = std::make_unique<Report>(report_settings(config_, options, peak, is_first_rank()));
+  make_report(options);
   cluster_.start_up.reached("peak");
   evaluation_ = std::make_unique<Evaluation>(keys_, std::move(validation_data), std::move(sampler),
                                              *engine_, *report_);

@@ -251,7 +251,7 @@ TEST_CASE("what a layer computes again for backward is only what backward needs"
     });
   };
   // Queries, keys and values; attention's output; gate and up. Not down.
-  CHECK(forwards(layers::Recompute::full) - forwards(layers::Recompute::none) ==
+  CHECK(forwards(layers::Recompute{layers::Activation::layer}) - forwards(layers::Recompute{}) ==
         3 * options.model.num_hidden_layers);
 }
 

@@ -88,7 +88,8 @@ TEST_CASE("training from CUDA graphs has the bits of training kernel by kernel")
   const auto architecture = GENERATE(Architecture::gpt2, Architecture::llama, Architecture::qwen3);
   const auto dropout = GENERATE(0.0F, 0.1F);
   const auto recompute =
-      GENERATE(layers::Recompute::none, layers::Recompute::selective, layers::Recompute::full);
+      GENERATE(layers::Recompute{}, layers::Recompute{layers::Activation::attention},
+               layers::Recompute{layers::Activation::layer});
   const int zero_level = GENERATE(0, 1);
   for (const auto& mesh : meshes()) {
     still_going(mesh.text());
@@ -216,7 +217,8 @@ Meetings meetings_of(const engine::EngineOptions& options) {
 TEST_CASE("with tensor-parallel ranks CUDA graphs go from collective to collective") {
   const auto architecture = GENERATE(Architecture::gpt2, Architecture::llama);
   const auto sequence = GENERATE(model::SequenceParallel::off, model::SequenceParallel::on);
-  const auto recompute = GENERATE(layers::Recompute::none, layers::Recompute::full);
+  const auto recompute =
+      GENERATE(layers::Recompute{}, layers::Recompute{layers::Activation::layer});
   for (const auto& mesh : tensor_meshes()) {
     still_going(mesh.text());
     CAPTURE(mesh.text(), model::name(architecture));
@@ -230,7 +232,7 @@ TEST_CASE("with tensor-parallel ranks CUDA graphs go from collective to collecti
     CHECK(captured_run.observed == plain.observed);
     CHECK(captured_run.graphs.captured >= 2);
     CHECK(captured_run.graphs.launched > captured_run.graphs.captured);
-    if (recompute == layers::Recompute::full) continue;
+    if (recompute == layers::Recompute{layers::Activation::layer}) continue;
     // As many forwards as backwards, one by one or, where replicas' reductions come between the
     // layers of the last backward, with more of the former.
     const auto each = meetings_of(options);

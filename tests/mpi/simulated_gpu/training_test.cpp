@@ -97,7 +97,7 @@ TEST_CASE("bf16 with masters of its own gives the host's bits") {
   for (const auto& mesh : meshes()) {
     auto options = options_for(Architecture::qwen3, mesh);
     options.numerics.dtype = device::DType::bf16;
-    options.memory.recompute = layers::Recompute::full;
+    options.memory.recompute = layers::Recompute{layers::Activation::layer};
     options.sharding.zero_level = 1;
     compare(options, {Haste::Kind::lazy});
   }

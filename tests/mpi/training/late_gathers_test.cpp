@@ -75,7 +75,7 @@ TEST_CASE("parameters that come while forward computes change no bit, in every l
       check_layout(options);
       if (mesh.degree(Axis::data) == 1) continue;
       options.numerics.dtype = device::DType::bf16;
-      options.memory.recompute = layers::Recompute::full;
+      options.memory.recompute = layers::Recompute{layers::Activation::layer};
       check_layout(options);
     }
   }

@@ -15,6 +15,7 @@
 
 using namespace trireme;
 using namespace trireme::testing;
+using layers::Activation;
 using layers::Recompute;
 using layout::Axis;
 using layout::ScheduleKind;
@@ -41,7 +42,7 @@ struct Variant {
   ScheduleKind schedule = ScheduleKind::one_forward_one_backward;
   SequenceParallel sequence = SequenceParallel::off;
   int zero_level = 0;
-  Recompute recompute = Recompute::none;
+  Recompute recompute = Recompute{};
   float dropout = 0.0F;
   std::vector<int> stage_layers = {};
   optim::RuleKind rule = optim::RuleKind::adamw;
@@ -148,8 +149,7 @@ void compare_empty_positions(Comparison& comparison, int layers,
 void compare_variants_apart(Comparison& comparison, const layout::Mesh& mesh, int layers,
                             const std::vector<Observed>& plain) {
   comparison.must_be_same({.name = "again"}, plain);
-  comparison.must_be_same({.name = "recompute layer", .recompute = Recompute::full}, plain);
-  comparison.must_be_same({.name = "recompute attention", .recompute = Recompute::selective},
+  comparison.must_be_same({.name = "recompute layer", .recompute = Recompute{Activation::layer}},
                           plain);
   if (mesh.degree(Axis::pipeline) > 1) {
     comparison.must_be_same({.name = "gpipe", .schedule = ScheduleKind::gpipe}, plain);
@@ -171,7 +171,7 @@ void compare_variants_together(Comparison& comparison, const layout::Mesh& mesh,
   Variant variant{.name = "gpipe zero1 recompute",
                   .schedule = ScheduleKind::gpipe,
                   .zero_level = 1,
-                  .recompute = Recompute::full};
+                  .recompute = Recompute{Activation::layer}};
   comparison.must_be_same(variant, plain);
   if (!can_interleave(mesh)) return;
   variant = {.name = "interleaved", .schedule = ScheduleKind::interleaved};
@@ -244,7 +244,7 @@ TEST_CASE("dropout draws the same numbers in every layout") {
   const Variant all{.name = "dropout, all at once",
                     .sequence = SequenceParallel::on,
                     .zero_level = 1,
-                    .recompute = Recompute::full,
+                    .recompute = Recompute{Activation::layer},
                     .dropout = 0.2F};
   const auto kernels = kernels_under_test();
   if (!kernels) return;
@@ -365,7 +365,7 @@ TEST_CASE("layouts beside the table train as one rank does") {
           mesh.degree(Axis::tensor) > 1 ? SequenceParallel::on : SequenceParallel::off;
       options.sharding.zero_level = 1;
       options.schedule.kind = ScheduleKind::gpipe;
-      options.memory.recompute = Recompute::full;
+      options.memory.recompute = Recompute{Activation::layer};
       comparison.must_end_close({.name = "all at once"}, run(), serial);
     }
   }

@@ -224,7 +224,7 @@ TEST_CASE("layouts that change no bit change none with parameters rounded at ran
       CHECK(distance(plain, serial) <= between_layouts);
     }
     options.sharding.zero_level = 1;
-    options.memory.recompute = layers::Recompute::full;
+    options.memory.recompute = layers::Recompute{layers::Activation::layer};
     options.schedule.kind = ScheduleKind::gpipe;
     CHECK(run(options, groups.views()) == plain);
   }

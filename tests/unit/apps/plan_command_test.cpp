@@ -105,6 +105,37 @@ TEST_CASE("the plan of a run in FP8 says when copies of weights are made, and co
   CHECK(bytes(twice) - bytes(once) < weights + 9 * 512);
 }
 
+TEST_CASE("a plan that chooses what is computed again fits, or says what is missing") {
+  const auto with = [](std::vector<std::string> settings) {
+    settings.insert(settings.begin(), {"train.micro_batch=16", "train.global_batch=32"});
+    return settings;
+  };
+  const std::string automatic = "train.activation_checkpointing=auto";
+  const auto kept = plan_with(with({}));
+  CHECK(kept["activation_checkpointing"] == Json::array({"none"}));
+  const auto most = kept["largest"]["total"].get<std::int64_t>();
+  const auto limit = std::to_string(most - most / 10);
+  const auto fitted = plan_with(with({automatic, "train.memory_limit=" + limit}));
+  CHECK(fitted["largest"]["total"].get<std::int64_t>() <= most - most / 10);
+  const auto set = fitted["activation_checkpointing"][0].get<std::string>();
+  CHECK(set != "none");
+  // The set itself makes the same plan.
+  CHECK(plan_with(with({"train.activation_checkpointing=" + set}))["ranks"] == fitted["ranks"]);
+  const auto in_fp8 = plan_with(with(
+      {automatic, "numerics.precision=fp8", "train.micro_batch=8", "train.memory_limit=" + limit}));
+  CHECK(in_fp8["largest"]["total"].get<std::int64_t>() <= most - most / 10);
+  const auto refusal = [&](std::vector<std::string> settings) {
+    const auto end = run_plan(with(std::move(settings)));
+    CHECK(end.exit_code == 2);
+    return end.err;
+  };
+  CHECK_THAT(refusal({automatic, "train.memory_limit=1MiB"}),
+             Catch::Contains("train.memory_limit"));
+  CHECK_THAT(refusal({automatic}), Catch::Contains("needs train.memory_limit"));
+  CHECK_THAT(refusal({"train.activation_checkpointing=norm"}),
+             Catch::Contains("'norm'") && Catch::Contains("norms, activation"));
+}
+
 TEST_CASE("optimizer.assignment decides who owns matrices where ranks divide them") {
   const std::string contiguous = "optimizer.assignment=contiguous";
   const auto bytes = [](std::vector<std::string> settings) {

@@ -131,6 +131,39 @@ TEST_CASE("in bf16 a norm sees the sum as it was rounded") {
   });
 }
 
+TEST_CASE("a norm of the sum that was kept has the bits of the norm that kept it") {
+  const auto dtype = GENERATE(DType::f32, DType::bf16);
+  const auto kind = GENERATE(NormKind::rms, NormKind::layer);
+  for_each_backend([&](Kernels& kernels) {
+    for (const std::int64_t width : {1, 5, 33, 64, 768, 1000, 4096}) {
+      CAPTURE(width);
+      TestTensor x(dtype, {7, width});
+      TestTensor residual(dtype, {7, width});
+      TestTensor sum(dtype, {7, width});
+      TestTensor weight(dtype, {width});
+      TestTensor y(dtype, {7, width});
+      TestTensor again(dtype, {7, width});
+      TestTensor mean(DType::f32, {7});
+      TestTensor rstd(DType::f32, {7});
+      x.randomise(1);
+      residual.randomise(2);
+      weight.randomise(3);
+      NormForward norm{.kind = kind, .x = x, .weight = weight, .y = again};
+      kernels.issue(NormForward{.kind = kind,
+                                .x = x,
+                                .residual = residual,
+                                .sum = sum,
+                                .weight = weight,
+                                .y = y,
+                                .mean = kind == NormKind::layer ? Tensor(mean) : Tensor{},
+                                .rstd = rstd});
+      norm.x = sum;
+      kernels.issue(norm);
+      CHECK(again.values() == y.values());
+    }
+  });
+}
+
 TEST_CASE("gradients of norms agree with finite differences") {
   for_each_backend([](Kernels& kernels) {
     for (const auto kind : {NormKind::rms, NormKind::layer}) {

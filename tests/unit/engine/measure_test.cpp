@@ -54,12 +54,57 @@ TEST_CASE("ZeRO level 1 divides optimizer state and nothing else") {
   }
 }
 
+TEST_CASE("a kind of activation that is computed again frees what it takes, to the byte") {
+  using layers::Activation;
+  const auto options = eight_billion(1);
+  const auto kept_with = [&](const layers::Recompute& recompute) {
+    auto some = options;
+    some.memory.recompute = recompute;
+    return bytes_of(engine::measure(some), Purpose::activations);
+  };
+  const auto kept = kept_with({});
+  // Two micro-batches on their way through the first of two stages with 16 layers each; bf16.
+  const std::size_t rows = 8192;
+  const std::size_t layers = std::size_t{2} * 16;
+  const std::size_t hidden = 4096 / 8;  // rows are divided among 8 ranks
+  const std::size_t norms = layers * 2 * rows * hidden * 2;
+  const std::size_t activation = layers * rows * (14336 / 8) * 2;
+  const std::size_t attention = layers * (rows * hidden * 2 + rows * (32 / 8) * 4);
+  CHECK(kept - kept_with({Activation::norms}) == norms);
+  CHECK(kept - kept_with({Activation::activation}) == activation);
+  CHECK(kept - kept_with({Activation::attention}) == attention);
+  CHECK(kept - kept_with({Activation::mlp}) == 3 * activation);
+  CHECK(kept - kept_with({Activation::mlp, Activation::activation}) == 3 * activation);
+  CHECK(kept - kept_with({Activation::norms, Activation::attention}) == norms + attention);
+  CHECK(kept - kept_with(layers::Recompute{}.add(Activation::norms, 4)) == norms / 4);
+  // About a third, as docs/configuration.md says.
+  CHECK(static_cast<double>(norms + activation) / static_cast<double>(kept) ==
+        Approx(0.33).margin(0.03));
+}
+
+TEST_CASE("a product that is computed again shares its gather with the weight's gradient") {
+  using layers::Activation;
+  auto options = eight_billion(1);
+  const auto tensor_bytes = [&](const layers::Recompute& recompute) {
+    options.memory.recompute = recompute;
+    return engine::traffic_of(options).tensor;
+  };
+  const auto plain = tensor_bytes({});
+  CHECK(tensor_bytes({Activation::norms, Activation::activation, Activation::attention}) == plain);
+  CHECK(tensor_bytes({Activation::norms, Activation::mlp}) == plain);
+  // Attention's sum over ranks comes once more, of the five that a layer has without the gathers
+  // for weights.
+  const auto whole = tensor_bytes({Activation::layer});
+  CHECK(whole > plain);
+  CHECK(whole - plain < plain / 8);
+}
+
 TEST_CASE("computing layers again trades activations for time") {
   auto options = eight_billion(1);
   const auto kept = bytes_of(engine::measure(options), Purpose::activations);
-  options.memory.recompute = layers::Recompute::selective;
+  options.memory.recompute = layers::Recompute{layers::Activation::attention};
   const auto selective = bytes_of(engine::measure(options), Purpose::activations);
-  options.memory.recompute = layers::Recompute::full;
+  options.memory.recompute = layers::Recompute{layers::Activation::layer};
   const auto full = bytes_of(engine::measure(options), Purpose::activations);
   CHECK(selective < kept);
   CHECK(full < selective / 5);

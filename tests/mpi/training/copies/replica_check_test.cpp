@@ -38,7 +38,7 @@ class FlippingKernels final : public CpuKernels {
     if (first_ == nullptr) first_ = master;
     if (master == first_) {
       ++seen_;
-      // What was updated before the first has come again is the last.
+      // The last run is the one before the first comes again.
       if (seen_ == 2) last_ = before_;
     }
     before_ = master;

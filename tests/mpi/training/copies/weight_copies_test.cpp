@@ -114,9 +114,9 @@ TEST_CASE("copies of weights that are kept for a step change no bit") {
         }
         return train(options, groups.views(), *kernels, steps, learning_rate);
       };
-      const auto expected = run(WeightCopies::for_each_use, 0, layers::Recompute::none);
-      CHECK(run(WeightCopies::kept, 0, layers::Recompute::none) == expected);
-      CHECK(run(WeightCopies::kept, 1, layers::Recompute::full) == expected);
+      const auto expected = run(WeightCopies::for_each_use, 0, layers::Recompute{});
+      CHECK(run(WeightCopies::kept, 0, layers::Recompute{}) == expected);
+      CHECK(run(WeightCopies::kept, 1, layers::Recompute{layers::Activation::layer}) == expected);
     }
   }
 }
@@ -191,13 +191,15 @@ TEST_CASE("ranks that hold parts of a weight keep copies with one scale") {
 TEST_CASE("a weight whose copy is kept is quantised once a step") {
   if (mpi().world_size() != 1) return;
   const auto mesh = layout::Mesh::of(1, 1, 1);
-  for (const auto recompute : {layers::Recompute::none, layers::Recompute::full}) {
+  for (const auto recompute : {layers::Recompute{}, layers::Recompute{layers::Activation::layer}}) {
     auto options = options_for(Architecture::llama, mesh, WeightCopies::for_each_use);
     options.memory.recompute = recompute;
     const int layers = static_cast<int>(options.model.num_hidden_layers);
     const int products = products_of_a_layer * layers;
     // Recomputation stops before a layer's last product.
-    const int forwards = recompute == layers::Recompute::full ? 2 * products - layers : products;
+    const int forwards = recompute == layers::Recompute{layers::Activation::layer}
+                             ? 2 * products - layers
+                             : products;
     const auto each = count_quantised(options);
     CHECK(each.training == 2 * forwards * options.schedule.micro_batches);
     CHECK(each.evaluation == 2 * products * options.schedule.micro_batches);

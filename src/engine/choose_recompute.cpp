@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/engine/choose_recompute.hpp"
+
+#include "trireme/base/format.hpp"
+#include "trireme/device/pricing.hpp"
+#include "trireme/engine/measure.hpp"
+#include "trireme/engine/stage_layers.hpp"
+#include "trireme/ownership/price.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+namespace trireme::engine {
+
+using layers::Activation;
+using layers::Recompute;
+using layout::Axis;
+
+namespace {
+
+constexpr std::size_t mebibyte = std::size_t{1} << 20;
+
+/// Each set of kinds, without those that another one of the set holds.
+std::vector<Recompute> all_sets() {
+  std::vector<Recompute> sets;
+  for (const bool norms : {false, true}) {
+    for (const bool attention : {false, true}) {
+      for (const auto& wide :
+           {Recompute{}, Recompute{Activation::activation}, Recompute{Activation::mlp}}) {
+        auto set = wide;
+        if (norms) set.add(Activation::norms);
+        if (attention) set.add(Activation::attention);
+        sets.push_back(set);
+      }
+    }
+  }
+  return sets;
+}
+
+using Total = std::function<std::size_t(const EngineOptions&)>;
+
+class Choice {
+ public:
+  Choice(const EngineOptions& options, const Total& total) : options_(options), total_(total) {
+    auto& sharding = options_.sharding;
+    // One rank speaks for its stage.
+    for (const auto axis : {Axis::data, Axis::tensor}) {
+      sharding.rank = sharding.mesh.moved(sharding.rank, axis, 0);
+    }
+    // Enough to hold as many activations as the schedule ever does; what more micro-batches take
+    // beside them is on both sides of a difference.
+    const auto& schedule = options_.schedule;
+    if (schedule.kind != layout::ScheduleKind::gpipe) {
+      few_ = std::min(schedule.micro_batches, 4 * sharding.mesh.degree(Axis::pipeline));
+    }
+    kept_ = bytes(Recompute{});
+    plain_seconds_ = seconds(Recompute{});
+    layer_seconds_ = seconds(Recompute{Activation::layer}) - plain_seconds_;
+    for (const auto& chunk : chunks_of(options_)) layers_ += chunk.end - chunk.begin;
+  }
+
+  std::size_t freed(const Recompute& recompute) const {
+    const auto left = bytes(recompute);
+    return left < kept_ ? kept_ - left : 0;
+  }
+  /// Layers that must be computed again as a whole, beside this set, to free so many bytes.
+  std::optional<int> layers_for(const Recompute& set, std::size_t wanted) const {
+    const auto frees = [&](int layers) { return freed(with_layers(set, layers)) >= wanted; };
+    if (frees(0)) return 0;
+    if (!frees(layers_)) return std::nullopt;
+    int too_few = 0;
+    int enough = layers_;
+    while (enough - too_few > 1) {
+      const int middle = (too_few + enough) / 2;
+      (frees(middle) ? enough : too_few) = middle;
+    }
+    return enough;
+  }
+  double longer(const Recompute& set, int layers) const {
+    const double whole = layers_ == 0 ? 0.0 : static_cast<double>(layers) / layers_;
+    const double more = (1.0 - whole) * (seconds(set) - plain_seconds_) + whole * layer_seconds_;
+    return more / plain_seconds_;
+  }
+  static Recompute with_layers(Recompute set, int layers) {
+    return layers == 0 ? set : set.add(Activation::layer, layers);
+  }
+  std::size_t most() const { return freed({Activation::layer}); }
+
+ private:
+  std::size_t bytes(const Recompute& recompute) const {
+    auto options = with_recompute(options_, recompute);
+    options.schedule.micro_batches = few_;
+    return total_(options);
+  }
+  double seconds(const Recompute& recompute) const {
+    return predicted_seconds(with_recompute(options_, recompute));
+  }
+
+  EngineOptions options_;
+  const Total& total_;
+  int few_ = options_.schedule.micro_batches;
+  std::size_t kept_ = 0;
+  double plain_seconds_ = 0;
+  double layer_seconds_ = 0;
+  int layers_ = 0;
+};
+
+}  // namespace
+
+EngineOptions with_recompute(EngineOptions options, const Recompute& recompute) {
+  options.memory.recompute = recompute;
+  // Copies are worth their memory where a step reads weights more than once.
+  const bool multiplies_again =
+      recompute.layers(Activation::layer) > 0 || recompute.layers(Activation::mlp) > 0;
+  const bool once = options.schedule.micro_batches == 1 && !multiplies_again;
+  options.memory.weight_copies =
+      once ? layers::WeightCopies::for_each_use : layers::WeightCopies::kept;
+  return options;
+}
+
+std::int32_t mebibytes_over(std::size_t bytes, std::int64_t limit) {
+  const auto most = static_cast<std::size_t>(limit);
+  if (bytes <= most) return 0;
+  return static_cast<std::int32_t>((bytes - most + mebibyte - 1) / mebibyte);
+}
+
+std::string ChosenRecompute::text() const {
+  if (recompute == Recompute{}) return "train.memory_limit leaves room to keep all activations";
+  return base::format(
+      "computed again in backward: {} (frees {}; {:.1f} % more time in forward and backward, "
+      "predicted)",
+      recompute.text(), base::bytes_text(freed_bytes), longer * 100);
+}
+
+base::Result<ChosenRecompute> choose_recompute(const EngineOptions& options, std::int32_t mebibytes,
+                                               const Total& total) {
+  if (mebibytes == 0) return ChosenRecompute{};
+  const auto bytes = static_cast<std::size_t>(mebibytes) * mebibyte;
+  const Choice choice(options, total);
+  std::optional<ChosenRecompute> best;
+  for (const auto& set : all_sets()) {
+    const auto layers = choice.layers_for(set, bytes);
+    if (!layers) continue;
+    const auto longer = choice.longer(set, *layers);
+    if (best && longer >= best->longer) continue;
+    const auto recompute = Choice::with_layers(set, *layers);
+    best = ChosenRecompute{recompute, choice.freed(recompute), longer};
+  }
+  if (!best) {
+    return base::usage_failure(base::format(
+        "train.memory_limit is {} too small for stage {}, and computing all of its layers again "
+        "frees {}; use more ranks, a smaller train.micro_batch or a larger limit",
+        base::bytes_text(bytes),
+        options.sharding.mesh.coordinate(Axis::pipeline, options.sharding.rank),
+        base::bytes_text(choice.most())));
+  }
+  return *best;
+}
+
+}  // namespace trireme::engine

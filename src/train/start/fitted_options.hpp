@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/comm/process_group.hpp"
+#include "trireme/config/options.hpp"
+#include "trireme/engine/options.hpp"
+#include "trireme/inference/samples.hpp"
+
+#include <optional>
+
+namespace trireme::train {
+
+/// Collective over the world. The options with what this rank's stage computes again in backward
+/// so that its ranks fit into train.memory_limit, where train.activation_checkpointing is auto.
+/// Throws AgreedError where they cannot.
+engine::EngineOptions fitted_options(const engine::EngineOptions& options,
+                                     const config::TrainOptions& keys,
+                                     const std::optional<inference::SampleTask>& samples,
+                                     comm::ProcessGroup& world);
+
+}  // namespace trireme::train
