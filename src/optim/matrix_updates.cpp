@@ -198,7 +198,9 @@ void Optimizer::update_matrices(device::Kernels& kernels, device::Arena& workspa
       shared.emplace(*matrix_rule_->iteration(), parameters_.dtype(), *sharers_, kernels,
                      workspace);
     }
-    shared->add(part.segment->shape, *part.segment->sharing, part.held);
+    const auto& sharing = part.segment->sharing;
+    TRIREME_EXPECT(sharing.has_value(), "a shared matrix names its ranks");
+    shared->add(part.segment->shape, *sharing, part.held);
   }
   const auto advance = [&shared] { return shared && shared->advance(); };
   bool more = advance();
