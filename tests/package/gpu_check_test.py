@@ -139,7 +139,7 @@ class GpuCheckTest(unittest.TestCase):
                 self.assertEqual(len(found["steps"]), 1)
 
     def test_data_sheets_are_those_of_the_program(self):
-        text = (ROOT / "src/device/data_sheet.cpp").read_text()
+        text = (ROOT / "src/device/speed/data_sheet.cpp").read_text()
         rows = re.findall(r'Row\{\{"(\w+)", "(\w*)"\}, ([0-9.e]+),', text)
         self.assertGreater(len(rows), 10)
         self.assertEqual([(f"{one} {other}".strip(), float(flops)) for one, other, flops in rows],

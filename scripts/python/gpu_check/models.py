@@ -12,7 +12,7 @@ LARGEST_TOKEN = 50257
 TOKENS = 4_000_000
 
 # Dense bf16 FLOP/s by data sheet, by words of the GPU's name: the first row all of whose words it
-# has. src/device/data_sheet.cpp has the same rows. Others: what was measured.
+# has. src/device/speed/data_sheet.cpp has the same rows. Others: what was measured.
 DATA_SHEET = (
     ("GB200", 2500e12), ("B200", 2250e12), ("H200 NVL", 835.5e12), ("H200", 989.4e12),
     ("GH200", 989.4e12), ("H100 PCIe", 756e12), ("H100 NVL", 835.5e12), ("H100", 989.4e12),
