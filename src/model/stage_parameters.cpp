@@ -246,7 +246,6 @@ void StageParameters::order_and_place(const layout::Mesh& mesh, std::int64_t buc
   auto next = fused_parameters_.cbegin();
   flat_ = layout::flat_layout({}, shards, bucket_elements, parameter_alignment);
   for (std::size_t turn = 0; turn < turn_count; ++turn) {
-    if (turn == deferred_owned) first_deferred_bucket_ = flat_.buckets.size();
     // The tied table is laid out alone, so that its bucket has the same shards on both stages that
     // hold it.
     if (turn == tied) first_tied_bucket_ = flat_.buckets.size();

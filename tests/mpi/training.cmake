@@ -72,7 +72,7 @@ if(TARGET trireme_engine)
       SOURCES training/samples_test.cpp training/small_run.cpp
       LINK trireme::train)
     trireme_add_mpi_test(trainer RANKS 1
-      SOURCES training/trainer_test.cpp training/small_run.cpp
+      SOURCES training/trainer_test.cpp training/starts/matrix_rules_test.cpp training/small_run.cpp
       LINK trireme::train)
   endif()
   trireme_add_mpi_test(tied_tables RANKS 6 8

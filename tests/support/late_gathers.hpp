@@ -4,6 +4,8 @@
 #include "trireme/base/error.hpp"
 #include "trireme/comm/process_group.hpp"
 
+#include "support/forwarded_group.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -42,22 +44,12 @@ struct GatherLog {
 
 /// Group on host memory whose gathers seem to go on by themselves: what other ranks have given is
 /// there once somebody has waited for it, and no number before.
-class LateGathers final : public comm::ProcessGroup {
+class LateGathers final : public ForwardedGroup {
  public:
-  LateGathers(comm::ProcessGroup& inner, GatherLog& log)
-      : ProcessGroup(inner.name(), inner.ranks(), inner.rank()), inner_(inner), log_(log) {}
+  LateGathers(comm::ProcessGroup& inner, GatherLog& log) : ForwardedGroup(inner), log_(log) {}
 
-  const char* backend() const override { return "late"; }
-  ProcessGroup& host_group() override { return inner_.host_group(); }
   bool moves_by_itself() const override { return true; }
 
-  comm::Work start_all_reduce(const device::Tensor& x, comm::ReduceOp op) override {
-    return inner_.start_all_reduce(x, op);
-  }
-  comm::Work start_reduce_scatter(const device::Tensor& whole, const device::Tensor& part,
-                                  const comm::Cuts& cuts) override {
-    return inner_.start_reduce_scatter(whole, part, cuts);
-  }
   comm::Work start_all_gather(const device::Tensor& part, const device::Tensor& whole,
                               const comm::Cuts& cuts) override {
     inner_.all_gather(part, whole, cuts);
@@ -66,19 +58,6 @@ class LateGathers final : public comm::ProcessGroup {
     ++log_.pending;
     return comm::Work(std::make_unique<Late>(part, whole, log_));
   }
-  comm::Work start_all_to_all(const device::Tensor& from, const device::Tensor& to) override {
-    return inner_.start_all_to_all(from, to);
-  }
-  comm::Work start_broadcast(const device::Tensor& x, int root) override {
-    return inner_.start_broadcast(x, root);
-  }
-  comm::Work start_send(const device::Tensor& x, int peer, int tag) override {
-    return inner_.start_send(x, peer, tag);
-  }
-  comm::Work start_receive(const device::Tensor& x, int peer, int tag) override {
-    return inner_.start_receive(x, peer, tag);
-  }
-  void barrier() override { inner_.barrier(); }
 
  private:
   class Late final : public comm::Work::Operation {
@@ -116,7 +95,6 @@ class LateGathers final : public comm::ProcessGroup {
     bool done_ = false;
   };
 
-  comm::ProcessGroup& inner_;
   GatherLog& log_;
 };
 

@@ -94,8 +94,6 @@ class StageParameters {
   std::int64_t blocks_of(const Parameter& parameter) const;
   const std::vector<FusedParameter>& fused_parameters() const { return fused_parameters_; }
   const layout::FlatLayout& flat() const { return flat_; }
-  /// Buckets from this one on are deferred.
-  std::size_t first_deferred_bucket() const { return first_deferred_bucket_; }
   /// Buckets from this one on hold the tied table only: none, or one.
   std::size_t first_tied_bucket() const { return first_tied_bucket_; }
   /// Whether all of a bucket's tensors are matrices with owners; otherwise none is.
@@ -141,7 +139,6 @@ class StageParameters {
   std::vector<bool> owned_buckets_;                        // [bucket]
   std::vector<std::vector<std::size_t>> fused_of_bucket_;  // [bucket]: ascending
   std::map<std::size_t, ownership::MatrixOwner> shared_;   // by parameter
-  std::size_t first_deferred_bucket_ = 0;
   std::size_t first_tied_bucket_ = 0;
   std::map<std::string, std::size_t, std::less<>> index_;
   device::Tensor flat_parameters_;

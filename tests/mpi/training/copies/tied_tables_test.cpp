@@ -4,6 +4,7 @@
 #include "trireme/engine/measure.hpp"
 
 #include "mpi/training/training.hpp"
+#include "support/forwarded_group.hpp"
 #include "support/mpi/world.hpp"
 
 #include <catch2/catch.hpp>
@@ -24,13 +25,10 @@ namespace {
 
 /// Adds in an order of its own, which also depends on where an element lies in the tensor: as rings
 /// of NCCL do, which begin at other ranks on each stage and cut each tensor into parts.
-class OwnOrder final : public comm::ProcessGroup {
+class OwnOrder final : public ForwardedGroup {
  public:
-  OwnOrder(comm::ProcessGroup& inner, int first)
-      : ProcessGroup(inner.name(), inner.ranks(), inner.rank()), inner_(inner), first_(first) {}
+  OwnOrder(comm::ProcessGroup& inner, int first) : ForwardedGroup(inner), first_(first) {}
 
-  const char* backend() const override { return "own order"; }
-  ProcessGroup& host_group() override { return inner_; }
   Work start_all_reduce(const Tensor& x, ReduceOp op) override {
     if (op != ReduceOp::sum || x.dtype() != DType::f32) return inner_.start_all_reduce(x, op);
     const auto sums = sums_of(x);
@@ -44,22 +42,6 @@ class OwnOrder final : public comm::ProcessGroup {
     std::copy_n(sums.begin() + rank() * count, count, part.f32());
     return {};
   }
-  Work start_all_gather(const Tensor& part, const Tensor& whole, const comm::Cuts& cuts) override {
-    return inner_.start_all_gather(part, whole, cuts);
-  }
-  Work start_all_to_all(const Tensor& from, const Tensor& to) override {
-    return inner_.start_all_to_all(from, to);
-  }
-  Work start_broadcast(const Tensor& x, int root) override {
-    return inner_.start_broadcast(x, root);
-  }
-  Work start_send(const Tensor& x, int peer, int tag) override {
-    return inner_.start_send(x, peer, tag);
-  }
-  Work start_receive(const Tensor& x, int peer, int tag) override {
-    return inner_.start_receive(x, peer, tag);
-  }
-  void barrier() override { inner_.barrier(); }
 
  private:
   std::vector<float> sums_of(const Tensor& x) const {
@@ -77,7 +59,6 @@ class OwnOrder final : public comm::ProcessGroup {
     return sums;
   }
 
-  comm::ProcessGroup& inner_;
   int first_;
 };
 

@@ -4,6 +4,7 @@
 #include "trireme/engine/measure.hpp"
 
 #include "mpi/training/training.hpp"
+#include "support/forwarded_group.hpp"
 #include "support/mpi/world.hpp"
 #include "train/saving/replica_check.hpp"
 
@@ -11,23 +12,21 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 using namespace trireme;
 using namespace trireme::testing;
 using layout::Axis;
 using model::Architecture;
+using model::SequenceParallel;
 
 namespace {
 
 /// A data-parallel group whose sums are a last bit larger on every other tensor-parallel rank: what
 /// another order of adding may do, alike on all members of the group.
-class OtherOrder final : public comm::ProcessGroup {
+class OtherOrder final : public ForwardedGroup {
  public:
-  OtherOrder(comm::ProcessGroup& inner, bool larger)
-      : ProcessGroup(inner.name(), inner.ranks(), inner.rank()), inner_(inner), larger_(larger) {}
-
-  const char* backend() const override { return "other order"; }
-  ProcessGroup& host_group() override { return inner_.host_group(); }
+  OtherOrder(comm::ProcessGroup& inner, bool larger) : ForwardedGroup(inner), larger_(larger) {}
 
   comm::Work start_all_reduce(const device::Tensor& x, comm::ReduceOp op) override {
     inner_.start_all_reduce(x, op).wait();
@@ -38,23 +37,6 @@ class OtherOrder final : public comm::ProcessGroup {
     inner_.start_reduce_scatter(whole, part, cuts).wait();
     return shifted(part);
   }
-  comm::Work start_all_gather(const device::Tensor& part, const device::Tensor& whole,
-                              const comm::Cuts& cuts) override {
-    return inner_.start_all_gather(part, whole, cuts);
-  }
-  comm::Work start_all_to_all(const device::Tensor& from, const device::Tensor& to) override {
-    return inner_.start_all_to_all(from, to);
-  }
-  comm::Work start_broadcast(const device::Tensor& x, int root) override {
-    return inner_.start_broadcast(x, root);
-  }
-  comm::Work start_send(const device::Tensor& x, int peer, int tag) override {
-    return inner_.start_send(x, peer, tag);
-  }
-  comm::Work start_receive(const device::Tensor& x, int peer, int tag) override {
-    return inner_.start_receive(x, peer, tag);
-  }
-  void barrier() override { inner_.barrier(); }
 
  private:
   comm::Work shifted(const device::Tensor& sum) const {
@@ -65,7 +47,6 @@ class OtherOrder final : public comm::ProcessGroup {
     return {};
   }
 
-  comm::ProcessGroup& inner_;
   bool larger_;
 };
 
@@ -74,7 +55,6 @@ engine::EngineOptions options_for(Architecture architecture, const layout::Mesh&
   options.model = tiny(architecture);
   options.sharding.mesh = mesh;
   options.sharding.rank = mpi().world_rank();
-  options.sharding.sequence_parallel = model::SequenceParallel::on;
   options.schedule.micro_batch = 1;
   options.schedule.micro_batches = 12 / mesh.degree(Axis::data);
   options.schedule.sequence_length = 12;
@@ -108,10 +88,15 @@ TEST_CASE("uncut parameters stay alike on tensor-parallel ranks whose replicas a
   for (const auto architecture : {Architecture::gpt2, Architecture::llama, Architecture::qwen3}) {
     for (const auto& mesh : meshes_of(mpi().world_size(), architecture)) {
       if (mesh.degree(Axis::tensor) == 1 || mesh.degree(Axis::data) == 1) continue;
-      for (const int level : {0, 1}) {
+      for (const auto& [level, sequence] : {std::pair{0, SequenceParallel::on},
+                                            {1, SequenceParallel::on},
+                                            {0, SequenceParallel::off},
+                                            {1, SequenceParallel::off}}) {
         auto options = options_for(architecture, mesh);
         options.sharding.zero_level = level;
-        CAPTURE(mesh.text(), model::name(architecture), level);
+        options.sharding.sequence_parallel = sequence;
+        CAPTURE(mesh.text(), model::name(architecture), options.sharding.zero_level,
+                sequence == SequenceParallel::on);
         still_going(mesh.text());
         CHECK(difference_after_training(options).empty());
         options.sharding.rule.kind = optim::RuleKind::muon;
