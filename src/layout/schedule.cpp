@@ -7,14 +7,10 @@
 #include "trireme/layout/parallel_rules.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 
 namespace trireme::layout {
 namespace {
-
-constexpr std::array all_kinds = {ScheduleKind::gpipe, ScheduleKind::one_forward_one_backward,
-                                  ScheduleKind::interleaved};
 
 /// All forwards, then all backwards, first in first out: GPipe's paper (arXiv 1811.06965, figure 2)
 /// takes the backwards last in first out; the bubble is the same, but then weight gradients would
@@ -78,16 +74,8 @@ std::vector<Action> one_forward_one_backward_actions(const Schedule& schedule, i
 
 }  // namespace
 
-const char* name(ScheduleKind kind) {
-  switch (kind) {
-    case ScheduleKind::gpipe:
-      return "gpipe";
-    case ScheduleKind::one_forward_one_backward:
-      return "1f1b";
-    case ScheduleKind::interleaved:
-      return "interleaved";
-  }
-  return "?";
+std::string_view name(ScheduleKind kind) {
+  return schedule_names.at(static_cast<std::size_t>(kind));
 }
 
 const char* name(ActionKind kind) {
@@ -105,11 +93,11 @@ const char* name(ActionKind kind) {
 }
 
 base::Result<ScheduleKind> schedule_kind(std::string_view wanted) {
-  std::vector<std::string> names;
-  for (const ScheduleKind kind : all_kinds) {
-    if (wanted == name(kind)) return kind;
-    names.emplace_back(name(kind));
+  const auto found = std::find(schedule_names.begin(), schedule_names.end(), wanted);
+  if (found != schedule_names.end()) {
+    return static_cast<ScheduleKind>(found - schedule_names.begin());
   }
+  const std::vector<std::string> names(schedule_names.begin(), schedule_names.end());
   return base::usage_failure(base::format(
       "parallel.schedule = {} is not a schedule (it says in which order micro-batches pass the "
       "stages); try {}{}",

@@ -73,18 +73,6 @@ void form_micro_groups(std::span<const OwnedTensor> tensors, const PlanOptions& 
 
 }  // namespace
 
-const char* name(Assignment assignment) {
-  switch (assignment) {
-    case Assignment::contiguous:
-      return "contiguous";
-    case Assignment::padded:
-      return "padded";
-    case Assignment::shared:
-      return "shared";
-  }
-  return "";
-}
-
 std::optional<Assignment> assignment(std::string_view name) {
   for (const auto each : all_assignments) {
     if (name == ownership::name(each)) return each;

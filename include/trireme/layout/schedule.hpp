@@ -3,6 +3,7 @@
 
 #include "trireme/base/result.hpp"
 
+#include <array>
 #include <compare>
 #include <string>
 #include <string_view>
@@ -11,10 +12,11 @@
 namespace trireme::layout {
 
 enum class ScheduleKind { gpipe, one_forward_one_backward, interleaved };
+/// Names of the kinds, in their order.
+inline constexpr std::array<std::string_view, 3> schedule_names{"gpipe", "1f1b", "interleaved"};
 
-/// Kind of "gpipe", "1f1b", "interleaved".
 base::Result<ScheduleKind> schedule_kind(std::string_view name);
-const char* name(ScheduleKind kind);
+std::string_view name(ScheduleKind kind);
 
 enum class ActionKind {
   forward,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "trireme/layout/assignment.hpp"
 #include "trireme/layout/flat.hpp"
 #include "trireme/ownership/matrix_cost.hpp"
 
@@ -16,22 +17,10 @@
 /// about as much to compute. Plans are pure functions of their arguments.
 namespace trireme::ownership {
 
-enum class Assignment {
-  /// Every rank has one range of each bucket, and ranges of different lengths: ragged collectives.
-  /// Matrices of a bucket lie in the order of their owners, who are chosen by work over all buckets
-  /// at once (BucketOrder::by_owner).
-  contiguous,
-  /// Matrices are placed whole in equal padded shards of each bucket by longest processing time
-  /// first; loads are carried from bucket to bucket. Collectives stay those of ZeRO level 1.
-  padded,
-  /// Matrices are cut where a rank has its share of the work, and the ranks on both sides compute
-  /// the columns in Gram form: ragged collectives. With tensor parallelism `contiguous` over
-  /// data-parallel ranks, and matrices above a fair share are split inside a tensor-parallel group.
-  shared
-};
+using layout::Assignment;
+using layout::name;
 inline constexpr Assignment all_assignments[] = {Assignment::contiguous, Assignment::padded,
                                                  Assignment::shared};
-const char* name(Assignment assignment);
 /// None for a name that no assignment has.
 std::optional<Assignment> assignment(std::string_view name);
 

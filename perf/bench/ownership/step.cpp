@@ -330,7 +330,7 @@ std::string parts(const StepPrice& price) {
 
 void print_parts(const Case& on) {
   const auto tensors = tensors_of(on, on.options.tensor, model::muon_cost);
-  const auto line = [&](const char* plan, const StepPrice& price, std::size_t buckets) {
+  const auto line = [&](std::string_view plan, const StepPrice& price, std::size_t buckets) {
     std::cout << base::format("{:<5} {:>3} x {} {:>8} {:<10}{} {:7}\n", on.model.name,
                               on.options.data, on.options.tensor, on.work.tokens, plan,
                               parts(price), buckets);

@@ -98,7 +98,7 @@ std::vector<ownership::OwnedTensor> matrices_of(const model::ModelConfig& config
 Plan plan_of(const std::vector<ownership::OwnedTensor>& tensors,
              const ownership::PlanOptions& options, ownership::Assignment assignment) {
   const auto owned = ownership::make_plan(tensors, options, assignment);
-  Plan plan{ownership::name(assignment), owned.buckets, {}};
+  Plan plan{std::string(ownership::name(assignment)), owned.buckets, {}};
   for (const auto& piece : owned.pieces) {
     plan.matrices.push_back(
         {{piece.flat_begin, piece.flat_begin + piece.end}, tensors[piece.tensor].shape});

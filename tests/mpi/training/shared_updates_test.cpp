@@ -2,6 +2,8 @@
 // Matrices whose columns several ranks compute are orthogonalised as whole ones are.
 #include "optim/shared_updates.hpp"
 
+#include "trireme/ownership/plan.hpp"
+
 #include "support/mpi/world.hpp"
 
 #include <catch2/catch.hpp>

@@ -66,7 +66,7 @@ std::string regenerated_page() {
   std::string text = base::value_or_throw(base::read_text_file(page()));
   text = with_block(text, "mesh", mesh_text(Mesh::of(2, 2, 2)));
   for (const Example& example : examples) {
-    text = with_block(text, name(example.kind), drawn(example).text);
+    text = with_block(text, std::string(name(example.kind)), drawn(example).text);
   }
   return text;
 }

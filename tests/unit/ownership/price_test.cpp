@@ -183,7 +183,8 @@ TEST_CASE("the choice is the plan with the smallest total, and its reason names 
       CHECK(other.plan.assignment != choice.chosen.plan.assignment);
       CHECK(other.price.total() >= choice.chosen.price.total());
     }
-    for (const auto each : all_assignments) CHECK_THAT(choice.reason, Contains(name(each)));
+    for (const auto each : all_assignments)
+      CHECK_THAT(choice.reason, Contains(std::string(name(each))));
   }
 }
 
