@@ -22,15 +22,15 @@ runtime::DeviceGroups device_groups(config::CommBackend backend) {
   return runtime::DeviceGroups::automatic;
 }
 
-runtime::OrderRule order_rule(config::RankOrder order) {
-  if (order == config::RankOrder::topology) return runtime::OrderRule::topology;
-  if (order == config::RankOrder::slurm) return runtime::OrderRule::launcher;
+runtime::OrderRule order_rule(config::OrderRule order) {
+  if (order == config::OrderRule::topology) return runtime::OrderRule::topology;
+  if (order == config::OrderRule::launcher) return runtime::OrderRule::launcher;
   return runtime::OrderRule::automatic;
 }
 
-runtime::RdmaRule rdma_rule(config::RequireRdma rule) {
-  if (rule == config::RequireRdma::yes) return runtime::RdmaRule::required;
-  if (rule == config::RequireRdma::no) return runtime::RdmaRule::optional;
+runtime::RdmaRule rdma_rule(config::RdmaRule rule) {
+  if (rule == config::RdmaRule::required) return runtime::RdmaRule::required;
+  if (rule == config::RdmaRule::optional) return runtime::RdmaRule::optional;
   return runtime::RdmaRule::automatic;
 }
 

@@ -12,14 +12,14 @@ namespace {
 
 using base::format;
 
-std::size_t index_of(std::string_view name) {
+const schema::Key& key_of(std::string_view name) {
   const auto* key = schema::find_key(name);
   TRIREME_EXPECT(key != nullptr, format("there is no key '{}'", name));
-  return static_cast<std::size_t>(key - schema::keys().data());
+  return *key;
 }
 
-const schema::Key& key_of(std::string_view name) {
-  return schema::keys()[index_of(name)];
+std::size_t index_of(const schema::Key& key) {
+  return static_cast<std::size_t>(&key - schema::keys().data());
 }
 
 }  // namespace
@@ -51,11 +51,16 @@ Config::Config() {
     return entries;
   }();
   entries_ = defaults;
-  options_ = read_options(*this);
+  for (const auto& key : schema::keys()) key.store(options_, entries_[index_of(key)].value);
+}
+
+void Config::set(const schema::Key& key, schema::Value value, Origin origin) {
+  key.store(options_, value);
+  entries_[index_of(key)] = {std::move(value), std::move(origin)};
 }
 
 const Config::Entry& Config::entry(std::string_view key) const {
-  return entries_[index_of(key)];
+  return entries_[index_of(key_of(key))];
 }
 
 bool Config::automatic(std::string_view key) const {
@@ -88,8 +93,7 @@ base::Result<Config> Config::with(std::string_view key, std::string_view text,
     return base::usage_failure(format("{}: {}", origin.text(), value.failure().text));
   }
   Config changed = *this;
-  changed.entries_[index_of(key)] = {*std::move(value), origin};
-  changed.options_ = read_options(changed);
+  changed.set(key_of(key), *std::move(value), origin);
   return changed;
 }
 

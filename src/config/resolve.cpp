@@ -102,8 +102,7 @@ void Resolver::assign(const Assignment& assignment, const std::string& place) {
     mistakes_.push_back(format("{}: {}", place, value.failure().text));
     return;
   }
-  const auto index = static_cast<std::size_t>(key - schema::keys().data());
-  config_.entries_[index] = {*std::move(value), assignment.origin};
+  config_.set(*key, *std::move(value), assignment.origin);
 }
 
 void Resolver::add_environment(const base::Environment& environment) {
@@ -142,7 +141,6 @@ void Resolver::add_setting(const std::string& setting) {
 }
 
 base::Result<Config> Resolver::finish() {
-  config_.options_ = read_options(config_);
   // Values that were refused stand at their defaults: whether they agree says nothing then.
   if (mistakes_.empty()) {
     if (auto status = check(config_); !status) return status.failure();

@@ -24,7 +24,7 @@ Option of_key(std::string_view name, std::string_view variable, std::string_view
   const auto* const key = schema::find_key(key_name);
   TRIREME_ENSURE(key != nullptr, key_name);
   Option option{.name = name, .variable = variable, .key = key_name, .usage = usage};
-  option.words = key->choices;
+  option.words.assign(key->choices.begin(), key->choices.end());
   if (key->choices.empty()) {
     constexpr double largest = std::numeric_limits<int>::max();
     option.minimum = static_cast<int>(key->range.minimum.value_or(0));

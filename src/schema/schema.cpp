@@ -71,7 +71,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 34> foreign_
 
 std::vector<Key> all_keys() {
   std::vector<Key> keys;
-  for (const auto& rows :
+  for (const auto rows :
        {model_keys(), parallel_keys(), train_keys(), optimizer_keys(), numerics_keys(), data_keys(),
         checkpoint_keys(), comm_keys(), run_keys(), track_keys()}) {
     keys.insert(keys.end(), rows.begin(), rows.end());

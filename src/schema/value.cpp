@@ -5,6 +5,7 @@
 #include "trireme/base/suggest.hpp"
 #include "trireme/base/text.hpp"
 #include "trireme/schema/quoted.hpp"
+#include "trireme/schema/schema.hpp"
 #include "trireme/schema/text.hpp"
 
 #include "keys.hpp"

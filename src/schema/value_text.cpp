@@ -2,6 +2,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/text.hpp"
 #include "trireme/schema/quoted.hpp"
+#include "trireme/schema/schema.hpp"
 #include "trireme/schema/value.hpp"
 
 #include <algorithm>

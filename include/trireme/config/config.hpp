@@ -95,6 +95,7 @@ class Config {
   friend class Resolver;
 
   const Entry& entry(std::string_view key) const;
+  void set(const schema::Key& key, schema::Value value, Origin origin);
   /// Entries in the order of schema::keys().
   std::vector<Entry> entries_;
   /// Typed values of these entries.

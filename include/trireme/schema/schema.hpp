@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "trireme/schema/value.hpp"
+
 #include <optional>
 #include <span>
 #include <string>
@@ -8,6 +10,8 @@
 #include <vector>
 
 namespace trireme::schema {
+
+struct Options;
 
 /// Kind of a key's value. Each has one C++ type in `Value` (value.hpp).
 enum class Type {
@@ -57,11 +61,13 @@ struct Key {
   /// Unit of the value: "steps", "tokens", "FLOP/s"; empty if it has none.
   std::string_view unit = {};
   Range range = {};
-  std::vector<std::string_view> choices = {};
+  std::span<const std::string_view> choices = {};
   /// Rule for the value `auto`: what it becomes. Empty if the value may not be `auto`.
   std::string_view auto_rule = {};
   /// Sentences. The first clause says what the key is; errors quote it.
   std::string_view documentation = {};
+  /// Puts a value of this key into its member (options.hpp).
+  void (*store)(Options& options, const Value& value) = nullptr;
 
   /// "section.name".
   std::string full_name() const;

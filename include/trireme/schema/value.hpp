@@ -2,7 +2,6 @@
 #pragma once
 
 #include "trireme/base/result.hpp"
-#include "trireme/schema/schema.hpp"
 
 #include <cstdint>
 #include <string>
@@ -11,6 +10,8 @@
 #include <vector>
 
 namespace trireme::schema {
+
+struct Key;
 
 /// The value `auto`.
 struct Automatic {

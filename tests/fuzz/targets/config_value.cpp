@@ -3,6 +3,7 @@
 #include "trireme/base/text.hpp"
 #include "trireme/config/resolved_text.hpp"
 #include "trireme/schema/quoted.hpp"
+#include "trireme/schema/schema.hpp"
 #include "trireme/schema/value.hpp"
 
 #include "input.hpp"

@@ -139,17 +139,20 @@ TEST_CASE("every key is read into the options, and every choice means something 
   for (const auto& key : trireme::schema::keys()) {
     const auto name = key.full_name();
     INFO(name);
-    const auto with = [&](std::string_view text) {
-      auto changed = standard.with(name, text, Origin::program("test"));
+    const auto with = [&](const Config& config, std::string_view text) {
+      auto changed = config.with(name, text, Origin::program("test"));
       // Counts begin at 1 where 0 means nothing.
-      if (!changed.ok()) changed = standard.with(name, "2", Origin::program("test"));
+      if (!changed.ok()) changed = config.with(name, "2", Origin::program("test"));
       REQUIRE(changed.ok());
-      return changed->options();
+      return *changed;
     };
-    CHECK_FALSE(with(another_text(key)) == standard.options());
+    const auto other = with(standard, another_text(key));
+    CHECK_FALSE(other.options() == standard.options());
+    CHECK(with(other, key.default_text).options() == standard.options());
     for (std::size_t one = 0; one < key.choices.size(); ++one) {
-      for (std::size_t other = 0; other < one; ++other) {
-        CHECK_FALSE(with(key.choices[one]) == with(key.choices[other]));
+      for (std::size_t two = 0; two < one; ++two) {
+        CHECK_FALSE(with(standard, key.choices[one]).options() ==
+                    with(standard, key.choices[two]).options());
       }
     }
   }

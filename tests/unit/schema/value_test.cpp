@@ -3,6 +3,7 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/base/philox.hpp"
+#include "trireme/schema/schema.hpp"
 
 #include <catch2/catch.hpp>
 
