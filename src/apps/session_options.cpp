@@ -22,18 +22,6 @@ runtime::DeviceGroups device_groups(config::CommBackend backend) {
   return runtime::DeviceGroups::automatic;
 }
 
-runtime::OrderRule order_rule(config::OrderRule order) {
-  if (order == config::OrderRule::topology) return runtime::OrderRule::topology;
-  if (order == config::OrderRule::launcher) return runtime::OrderRule::launcher;
-  return runtime::OrderRule::automatic;
-}
-
-runtime::RdmaRule rdma_rule(config::RdmaRule rule) {
-  if (rule == config::RdmaRule::required) return runtime::RdmaRule::required;
-  if (rule == config::RdmaRule::optional) return runtime::RdmaRule::optional;
-  return runtime::RdmaRule::automatic;
-}
-
 comm::NcclRegistration registration(config::RegisterBuffers wish) {
   if (wish == config::RegisterBuffers::none) return comm::NcclRegistration::none;
   if (wish == config::RegisterBuffers::windows) return comm::NcclRegistration::windows;
@@ -62,8 +50,8 @@ runtime::JoinOptions join_options(const config::Config& config) {
   };
   join.timeout_seconds = keys.comm.timeout;
   join.backend = host_groups(keys.comm.backend);
-  join.order = order_rule(keys.run.order);
-  if (keys.run.binding == config::BindingRule::none) join.binding = runtime::BindingRule::none;
+  join.order = keys.run.order;
+  join.binding = keys.run.binding;
   return join;
 }
 
@@ -92,7 +80,7 @@ runtime::SessionOptions session_options(const config::Config& config) {
   options.join = join_options(config);
   options.compute = compute_options(keys.numerics);
   options.device_groups = device_groups(keys.comm.backend);
-  options.rdma = rdma_rule(keys.comm.require_rdma);
+  options.rdma = keys.comm.require_rdma;
   options.registration = registration(keys.comm.register_buffers);
   options.start_timeout_seconds = keys.comm.start_timeout;
   options.configuration = config.hash();

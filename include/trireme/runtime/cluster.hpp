@@ -10,6 +10,7 @@
 #include "trireme/layout/arrange.hpp"
 #include "trireme/runtime/identity.hpp"
 #include "trireme/runtime/start_up.hpp"
+#include "trireme/schema/choices.hpp"
 #include "trireme/topology/placement.hpp"
 
 #include <filesystem>
@@ -20,15 +21,8 @@
 
 namespace trireme::runtime {
 
-/// Binding of ranks to cores of their own, or the launcher's binding.
-enum class BindingRule { automatic, none };
-
-/// Order of ranks: by the network, or by the launcher's numbers.
-enum class OrderRule {
-  automatic,  ///< the network, unless tasks were distributed explicitly (srun --distribution)
-  topology,
-  launcher
-};
+using schema::BindingRule;
+using schema::OrderRule;
 
 /// Settings of join(), from the configuration.
 struct JoinOptions {

@@ -4,6 +4,7 @@
 #include "trireme/base/result.hpp"
 #include "trireme/comm/nccl_log.hpp"
 #include "trireme/comm/process_group.hpp"
+#include "trireme/schema/choices.hpp"
 
 #include <span>
 #include <string>
@@ -13,12 +14,7 @@
 /// its settings.
 namespace trireme::runtime {
 
-/// comm.require_rdma.
-enum class RdmaRule {
-  automatic,  ///< no TCP where a node has NICs with RDMA
-  required,   ///< only transports that are shown to be RDMA
-  optional
-};
+using schema::RdmaRule;
 
 /// Transport of a rank after NCCL has moved data between all ranks.
 struct TransportReport {
