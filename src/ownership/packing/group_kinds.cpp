@@ -8,9 +8,7 @@ namespace trireme::ownership {
 namespace {
 
 std::size_t item_kind(GroupKinds& kinds, const Item& item) {
-  const auto known = std::find_if(kinds.items.begin(), kinds.items.end(), [&](const Item& each) {
-    return each.load == item.load && each.elements == item.elements;
-  });
+  const auto known = std::find(kinds.items.begin(), kinds.items.end(), item);
   const auto kind = static_cast<std::size_t>(known - kinds.items.begin());
   if (known == kinds.items.end()) {
     kinds.items.push_back(item);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ownership/packing/group_order.hpp"
+#include "ownership/packing/packing.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -13,9 +13,10 @@ namespace {
 /// Buckets of more items have so many groups that few may lie in two bins: pack_groups() is for
 /// these.
 constexpr std::size_t most_items_of_bucket = 32;
-/// Looks at pairs of groups, and at buckets, before a search is given up.
-constexpr std::size_t most_order_looks = 500'000;
-constexpr std::size_t steps_of_rest = 7;
+/// Checks of pairs of groups, and of buckets, before a search is given up.
+constexpr std::size_t most_checks = 500'000;
+/// Steps in which an item is not exchanged again, at least.
+constexpr std::size_t tabu_tenure = 7;
 
 /// Items [begin, end).
 struct Range {
@@ -48,7 +49,7 @@ class GroupOrder {
     for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
       faults_[bucket] = faults_in(bucket);
     }
-    free_at_.assign(items.size(), 0);
+    tabu_until_.assign(items.size(), 0);
   }
 
   bool is_possible() const {
@@ -67,9 +68,9 @@ class GroupOrder {
       }
     }
     std::size_t step = 0;
-    for (std::size_t bucket = 0; looks_ < most_order_looks && faults() > 0;) {
+    for (std::size_t bucket = 0; checks_ < most_checks && faults() > 0;) {
       bucket = (bucket + 1) % buckets_.size();
-      looks_ += buckets_.size();  // items that have no equal leave nothing else to look at
+      checks_ += buckets_.size();  // items that have no equal leave nothing else to check
       if (faults_[bucket] > 0) exchange_best_of(bucket, ++step);
     }
     return faults() == 0;
@@ -135,7 +136,7 @@ class GroupOrder {
     for (auto other = begin; other < end; ++other) {
       faults += other != group && overlap(group, other) ? 1 : 0;
     }
-    looks_ += end - begin;
+    checks_ += end - begin;
     return faults;
   }
 
@@ -163,7 +164,7 @@ class GroupOrder {
     for (auto at = groups_[begin].begin; at < groups_[end - 1].end; ++at) {
       for (const auto other : kinds_[kind_of_[at]]) {
         if (bin_of_[at] == bin_of_[other]) continue;
-        if (free_at_[at] > step || free_at_[other] > step) continue;
+        if (tabu_until_[at] > step || tabu_until_[other] > step) continue;
         const int rise = change(at, other);
         if (rise >= least) continue;
         least = rise;
@@ -172,7 +173,7 @@ class GroupOrder {
     }
     if (least == std::numeric_limits<int>::max()) return;
     exchange(best.first, best.second);
-    for (const auto at : {best.first, best.second}) free_at_[at] = step + steps_of_rest + step % 3;
+    for (const auto at : {best.first, best.second}) tabu_until_[at] = step + tabu_tenure + step % 3;
   }
 
   /// Faults that an exchange adds to those of all buckets.
@@ -202,9 +203,9 @@ class GroupOrder {
   std::vector<std::size_t> bucket_of_;
   std::vector<std::size_t> group_of_;
   std::vector<std::vector<std::size_t>> kinds_;
-  std::vector<int> faults_;           // [bucket]
-  std::vector<std::size_t> free_at_;  // [item]: step from which on it may be exchanged
-  std::size_t looks_ = 0;             // at pairs of groups, and at buckets
+  std::vector<int> faults_;              // [bucket]
+  std::vector<std::size_t> tabu_until_;  // [item]: step from which on it may be exchanged
+  std::size_t checks_ = 0;               // of pairs of groups, and of buckets
 };
 
 /// Kinds of items, equal ones having one: [item].
@@ -212,9 +213,7 @@ std::vector<std::size_t> kinds_of(std::span<const GroupedItem> items) {
   std::vector<Item> known;
   std::vector<std::size_t> kinds;
   for (const auto& [item, group, bucket] : items) {
-    const auto same = std::find_if(known.begin(), known.end(), [&](const Item& each) {
-      return each.load == item.load && each.elements == item.elements;
-    });
+    const auto same = std::find(known.begin(), known.end(), item);
     kinds.push_back(static_cast<std::size_t>(same - known.begin()));
     if (same == known.end()) known.push_back(item);
   }

@@ -60,9 +60,9 @@ class Packer {
         if (!divide_with_another(most)) return;
         continue;
       }
-      take(best.out);
+      remove(best.out);
       if (best.in != none) {
-        take(best.in);
+        remove(best.in);
         put(best.in, most);
       }
       put(best.out, best.bin);
@@ -156,7 +156,7 @@ class Packer {
       const double load = bins_.load[most];
       const auto in_most = divide_anew(items, pair_of(most, bin), load);
       if (!in_most) continue;
-      for (const auto item : both) take(item);
+      for (const auto item : both) remove(item);
       for (std::size_t at = 0; at < both.size(); ++at) put(both[at], (*in_most)[at] ? most : bin);
       return true;
     }
@@ -187,7 +187,7 @@ class Packer {
     bins_.elements[bins_.shard_of(bin)] += items_[item].elements;
   }
 
-  void take(std::size_t item) {
+  void remove(std::size_t item) {
     const auto bin = bin_of_[item];
     auto& content = content_[bin];
     content.erase(std::find(content.begin(), content.end(), item));

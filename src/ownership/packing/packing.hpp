@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct Item {
   double load = 0;
   std::int64_t elements = 0;
 
+  bool operator==(const Item&) const = default;
   friend Item operator+(const Item& a, const Item& b) {
     return {a.load + b.load, a.elements + b.elements};
   }
@@ -72,5 +74,24 @@ std::vector<Placed> pack_groups(std::span<const GroupedItem> items, Bins& bins);
 /// The same of all groups that there are, in bins that are empty and alike: takes longer, and ends
 /// with a lower largest load where there are few kinds of groups.
 std::vector<Placed> pack_all_groups(std::span<const GroupedItem> items, Bins& bins);
+
+/// Places in empty bins that are alike, such that the largest load is below most.load, and no bin
+/// has more than most.elements. A group lies in one bin or in two neighbours. None if none is found
+/// within a bounded time.
+///
+/// For loads of few kinds, of which a bin holds a handful: bins are filled one after the other,
+/// each with the pattern of the most value among all that fit. Prices of items are learned: items
+/// that were left over, or lay in bins with room to spare, are dearer in the next pass (sequential
+/// value correction, Mukhacheva et al. 2000; Belov and Scheithauer 2007).
+std::optional<std::vector<Placed>> complete_bins(std::span<const GroupedItem> items,
+                                                 std::size_t bins, Item most);
+
+/// Places of items in ragged shards, which lie in the order of the bins in each bucket. A group may
+/// lie in any bins if these ascend from item to item, and nothing of its bucket lies between them.
+/// `bin_of`: bins of items packed one by one, which were alike and empty before. Bins are numbered
+/// anew, and equal items exchange theirs, which changes no load, until all groups lie so. None
+/// where no exchange leads there.
+std::optional<std::vector<Placed>> order_groups(std::span<const GroupedItem> items,
+                                                const std::vector<std::size_t>& bin_of);
 
 }  // namespace trireme::ownership

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/contract.hpp"
 
-#include "ownership/packing/bin_completion.hpp"
 #include "ownership/packing/packing.hpp"
 
 #include <algorithm>
@@ -248,7 +247,7 @@ std::vector<Placed> pack_all_groups(std::span<const GroupedItem> items, Bins& bi
   const auto load = *std::max_element(packed.load.begin(), packed.load.end());
   const auto longest = *std::max_element(packed.elements.begin(), packed.elements.end());
   const auto room = std::max(bins.most_elements.front(), longest);
-  auto filled = fill_bins(items, bins.load.size(), {load, room});
+  auto filled = complete_bins(items, bins.load.size(), {load, room});
   if (!filled) {
     bins = std::move(packed);
     return placed;

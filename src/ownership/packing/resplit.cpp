@@ -17,9 +17,8 @@ struct Kind {
 std::vector<Kind> kinds_of(std::span<const Item> items) {
   std::vector<Kind> kinds;
   for (std::size_t at = 0; at < items.size(); ++at) {
-    const auto same = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& kind) {
-      return kind.item.load == items[at].load && kind.item.elements == items[at].elements;
-    });
+    const auto same = std::find_if(kinds.begin(), kinds.end(),
+                                   [&](const Kind& kind) { return kind.item == items[at]; });
     if (same != kinds.end()) {
       same->members.push_back(at);
     } else {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ownership/packing/group_order.hpp"
 #include "ownership/packing/packing.hpp"
 #include "ownership/plans/alignment.hpp"
 #include "ownership/plans/assignments.hpp"
