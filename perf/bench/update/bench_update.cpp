@@ -99,9 +99,8 @@ Plan plan_of(const std::vector<ownership::OwnedTensor>& tensors,
              const ownership::PlanOptions& options, ownership::Assignment assignment) {
   const auto owned = ownership::make_plan(tensors, options, assignment);
   Plan plan{std::string(ownership::name(assignment)), owned.buckets, {}};
-  for (const auto& piece : owned.pieces) {
-    plan.matrices.push_back(
-        {{piece.flat_begin, piece.flat_begin + piece.end}, tensors[piece.tensor].shape});
+  for (const auto& [tensor, begin, end, flat_begin] : owned.pieces) {
+    plan.matrices.push_back({{flat_begin, flat_begin + end}, tensors[tensor].shape});
   }
   return plan;
 }
@@ -201,14 +200,14 @@ class Way {
         sizes_.elements += shard.size();
         continue;
       }
-      for (const auto& matrix : plan_.matrices) {
-        if (matrix.flat.begin < shard.begin || matrix.flat.end > shard.end) continue;
-        optim::Segment segment{.flat = matrix.flat, .state_begin = sizes_.matrices};
-        segment.content = optim::Content::matrix;
-        segment.shape = matrix.shape;
-        all.push_back(segment);
-        sizes_.matrices += matrix.flat.size();
-        flops += matrix_rule->flops(matrix.shape);
+      for (const auto& [flat, shape] : plan_.matrices) {
+        if (flat.begin < shard.begin || flat.end > shard.end) continue;
+        all.push_back({.flat = flat,
+                       .state_begin = sizes_.matrices,
+                       .content = optim::Content::matrix,
+                       .shape = shape});
+        sizes_.matrices += flat.size();
+        flops += matrix_rule->flops(shape);
       }
     }
     return all;
@@ -255,11 +254,7 @@ class Product {
 };
 
 /// Largest and mean over the ranks; the same on all.
-struct OverRanks {
-  double largest;
-  double mean;
-};
-OverRanks over_ranks(comm::ProcessGroup& world, double own) {
+std::pair<double, double> over_ranks(comm::ProcessGroup& world, double own) {
   auto largest = static_cast<float>(own);
   auto sum = largest;
   world.all_reduce({&largest, device::DType::f32, {1}}, comm::ReduceOp::max);
@@ -270,10 +265,9 @@ OverRanks over_ranks(comm::ProcessGroup& world, double own) {
 std::vector<std::unique_ptr<Way>> ways_of(const Settings& settings, comm::ProcessGroup& data) {
   optim::Rule rule;
   rule.kind = optim::RuleKind::muon;
-  const auto tensors =
-      matrices_of(shape_of(settings), *optim::make_matrix_rule(rule, device::DType::f32));
-  ownership::PlanOptions options;
-  options.data = data.size();
+  const auto matrix_rule = optim::make_matrix_rule(rule, device::DType::f32);
+  const auto tensors = matrices_of(shape_of(settings), *matrix_rule);
+  ownership::PlanOptions options{.data = data.size()};
   // In the proportion that the whole model has with buckets of this size.
   options.bucket_elements /= std::int64_t{settings.divisor} * settings.divisor;
   auto adamw = plan_of(tensors, options, ownership::Assignment::padded);
@@ -302,7 +296,7 @@ void run(const Settings& settings, comm::MpiRuntime& mpi) {
     world->barrier();
     product.run(*kernels);
   }
-  const double rate = over_ranks(*world, product.rate()).mean;
+  const double rate = over_ranks(*world, product.rate()).second;
   auto text = base::format(
       "{} ranks, hidden {}, intermediate {}, {} layers; {:.1f} GFLOP/s in plain fp32 products\n"
       "            processor ms    mean   wall ms  counted GFLOP  over mean  ms of them\n",
@@ -310,21 +304,19 @@ void run(const Settings& settings, comm::MpiRuntime& mpi) {
   std::vector<double> busiest;
   std::vector<double> counted;
   for (const auto& way : ways) {
-    const auto processor = over_ranks(*world, median(way->processor));
-    const auto wall = over_ranks(*world, median(way->wall));
-    const auto flops = over_ranks(*world, way->flops);
-    busiest.push_back(processor.largest);
-    counted.push_back(flops.largest / rate);
+    const auto [most, mean] = over_ranks(*world, median(way->processor));
+    const auto wall = over_ranks(*world, median(way->wall)).first;
+    const auto [most_flops, mean_flops] = over_ranks(*world, way->flops);
+    busiest.push_back(most);
+    counted.push_back(most_flops / rate);
     text += base::format("{:<12} {:11.1f} {:7.1f} {:9.1f} {:14.2f} {:10.3f} {:11.1f}\n",
-                         way->name(), processor.largest * 1e3, processor.mean * 1e3,
-                         wall.largest * 1e3, flops.largest / 1e9,
-                         flops.mean > 0 ? flops.largest / flops.mean : 1.0, counted.back() * 1e3);
+                         way->name(), most * 1e3, mean * 1e3, wall * 1e3, most_flops / 1e9,
+                         mean_flops > 0 ? most_flops / mean_flops : 1.0, counted.back() * 1e3);
   }
   const double growth = busiest.front() - busiest.back();
   text += base::format(
       "busiest rank, over padded: contiguous {:.2f}, Canzona {:.2f}; padded beyond AdamW {:.1f} "
-      "ms, "
-      "{:.2f} of what its FLOPs take in plain products\n",
+      "ms, {:.2f} of what its FLOPs take in plain products\n",
       busiest[1] / busiest[0], busiest[2] / busiest[0], growth * 1e3, growth / counted.front());
   if (mpi.world_rank() == base::Rank{0}) std::cout << text;
 }
