@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <utility>
 
 namespace trireme::optim {
@@ -163,49 +162,38 @@ void Optimizer::apply(device::Kernels& kernels, std::size_t group, const GroupMe
 /// The part of a shared matrix that this rank holds: first what the rule takes, then its direction.
 struct Optimizer::SharedPart {
   const Segment* segment = nullptr;
-  Tensor held;  // f32 [rows, columns]
-
-  Tensor elements() const { return held.flat(); }
+  Tensor elements;  // f32, flat
 };
 
-std::vector<Optimizer::SharedPart> Optimizer::parts_of_shared(device::Arena& workspace) const {
+std::vector<Optimizer::SharedPart> Optimizer::take_shared(device::Kernels& kernels,
+                                                          device::Arena& workspace,
+                                                          const Step& step,
+                                                          std::vector<SharedUpdate>& shared) const {
   std::vector<SharedPart> parts;
   for (const auto& segment : segments_) {
     if (!segment.sharing) continue;
-    const auto& sharers = segment.sharing->sharers;
-    const auto own = std::find_if(sharers.begin(), sharers.end(), [&](const auto& sharer) {
-      return sharer.rank == sharers_->rank();
-    });
-    TRIREME_EXPECT(own != sharers.end() && matrix_rule_->iteration() != nullptr,
-                   "a rule for shared matrices, and a part of each");
-    const auto& length = own->held.length;
-    parts.push_back({&segment, workspace.allocate(DType::f32, {length[0], length[1]})});
+    TRIREME_EXPECT(matrix_rule_->iteration() != nullptr && sharing_ != nullptr,
+                   "a rule for shared matrices, and a group that shares them");
+    const SharingContext context{*matrix_rule_->iteration(), parameters_.dtype(), *sharing_,
+                                 kernels, workspace};
+    const auto& update = shared.emplace_back(context, segment.shape, *segment.sharing);
+    parts.push_back({&segment, update.held().flat()});
+    take(kernels, segment, parts.back().elements, step);
   }
   return parts;
 }
 
-/// Matrices that are whole here, and beside them those that others share: of these a step at a
+/// Matrices that are whole here, and beside them those that others share: of these a phase at a
 /// time, so that what others send comes meanwhile.
 void Optimizer::update_matrices(device::Kernels& kernels, device::Arena& workspace,
                                 const Step& step) {
   if (!matrix_rule_) return;
   const device::ArenaScope scope(workspace);
-  const auto parts = parts_of_shared(workspace);
-  std::optional<SharedUpdates> shared;
-  for (const auto& part : parts) {
-    take(kernels, *part.segment, part.elements(), step);
-    if (!shared) {
-      shared.emplace(*matrix_rule_->iteration(), parameters_.dtype(), *sharers_, kernels,
-                     workspace);
-    }
-    const auto& sharing = part.segment->sharing;
-    TRIREME_EXPECT(sharing.has_value(), "a shared matrix names its ranks");
-    shared->add(part.segment->shape, *sharing, part.held);
-  }
-  const auto advance = [&shared] { return shared && shared->advance(); };
-  bool more = advance();
+  std::vector<SharedUpdate> shared;
+  const auto parts = take_shared(kernels, workspace, step, shared);
+  bool more = run_phase(shared);
   // Order: with an exchange, messages of shared matrices end before its collectives begin.
-  while (exchange_ != nullptr && more) more = advance();
+  while (exchange_ != nullptr && more) more = run_phase(shared);
   if (exchange_ != nullptr && !groups_.empty()) {
     update_with_exchange(kernels, workspace, step);
   } else {
@@ -214,11 +202,11 @@ void Optimizer::update_matrices(device::Kernels& kernels, device::Arena& workspa
       take(kernels, group, memory, step);
       direct(kernels, workspace, groups_[group], memory.whole);
       apply(kernels, group, memory, step);
-      more = more && advance();
+      more = run_phase(shared);
     }
   }
-  while (more) more = advance();
-  for (const auto& part : parts) apply(kernels, *part.segment, part.elements(), step);
+  while (more) more = run_phase(shared);
+  for (const auto& part : parts) apply(kernels, *part.segment, part.elements, step);
 }
 
 /// While a group's matrices are with their owners, parts of the next are under way to theirs, and

@@ -20,7 +20,7 @@ Optimizer::Optimizer(const Rule& rule, std::vector<Segment> segments, const Stat
     : rule_(rule),
       matrix_rule_(make_matrix_rule(rule, parameters.dtype())),
       exchange_(peers.exchange),
-      sharers_(peers.sharers),
+      sharing_(peers.sharing),
       segments_(std::move(segments)),
       sizes_(sizes),
       parameters_(parameters) {

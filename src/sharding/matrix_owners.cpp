@@ -19,12 +19,12 @@ optim::SharedMatrix sharing_of(const ownership::MatrixOwner& owner,
                                const std::vector<layout::Box>& parts, int number) {
   optim::SharedMatrix sharing;
   for (std::size_t rank = 0; rank < parts.size(); ++rank) {
-    sharing.sharers.push_back({static_cast<int>(rank), parts[rank], {}});
+    sharing.shares.push_back({static_cast<int>(rank), parts[rank], {}});
   }
   for (const auto& [rank, begin, end] : owner.ranges) {
-    sharing.sharers[static_cast<std::size_t>(rank)].slice = {begin, end};
+    sharing.shares[static_cast<std::size_t>(rank)].slice = {begin, end};
   }
-  sharing.square_ranks = owner.square_ranks;
+  sharing.gram_ranks = owner.square_ranks;
   sharing.number = number;
   return sharing;
 }

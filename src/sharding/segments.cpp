@@ -33,10 +33,9 @@ optim::SharedMatrix sharing_of(const ownership::MatrixOwner& owner,
   for (std::size_t index = 0; index < owner.ranges.size(); ++index) {
     const auto& [rank, begin, end] = owner.ranges[index];
     const auto& rows = owner.rows[index];
-    sharing.sharers.push_back(
-        {rank, {{rows.begin, 0}, {rows.size(), shape.columns}}, {begin, end}});
+    sharing.shares.push_back({rank, {{rows.begin, 0}, {rows.size(), shape.columns}}, {begin, end}});
   }
-  sharing.square_ranks = owner.square_ranks;
+  sharing.gram_ranks = owner.square_ranks;
   sharing.number = number;
   return sharing;
 }

@@ -97,7 +97,7 @@ std::vector<std::string> state_names(const Rule& rule, Content content);
 
 /// Division of one matrix among ranks: consecutive data-parallel ones, or a tensor-parallel group.
 struct SharedMatrix {
-  struct Sharer {
+  struct Share {
     int rank = 0;
     /// The box that it holds; together they are the matrix.
     layout::Box held{};
@@ -105,10 +105,10 @@ struct SharedMatrix {
     /// its rows. May be empty.
     layout::FlatRange slice{};
   };
-  std::vector<Sharer> sharers;
+  std::vector<Share> shares;
   /// [run of steps]: the rank of its work on [n, n] matrices.
-  std::vector<int> square_ranks;
-  /// The same on all sharers, and another for each matrix.
+  std::vector<int> gram_ranks;
+  /// The same on all its ranks, and another for each matrix.
   int number = 0;
 };
 
@@ -151,13 +151,14 @@ struct MatrixBatch;
 struct MatrixGroup;
 struct MatrixRun;
 struct MicroGroup;
+class SharedUpdate;
 
 /// Other ranks that an update of matrices needs; both outlive the optimizer.
 struct Peers {
   /// Where other ranks hold other parts of matrices. Then update() is collective over its ranks.
   PartExchange* exchange = nullptr;
-  /// Group of SharedMatrix::Sharer::rank, where there is a shared matrix.
-  comm::ProcessGroup* sharers = nullptr;
+  /// Group of SharedMatrix::Share::rank, where there is a shared matrix.
+  comm::ProcessGroup* sharing = nullptr;
 };
 
 /// Update rules over the part of the flat buffers that a rank owns: element by element, and of
@@ -212,7 +213,8 @@ class Optimizer {
   device::Tensor own_part(std::size_t group, std::size_t member, const GroupMemory& memory) const;
   void update_elements(device::Kernels& kernels, const Segment& segment, const Step& step);
   void update_all_elements(device::Kernels& kernels, const Step& step);
-  std::vector<SharedPart> parts_of_shared(device::Arena& workspace) const;
+  std::vector<SharedPart> take_shared(device::Kernels& kernels, device::Arena& workspace,
+                                      const Step& step, std::vector<SharedUpdate>& shared) const;
   void update_matrices(device::Kernels& kernels, device::Arena& workspace, const Step& step);
   void update_with_exchange(device::Kernels& kernels, device::Arena& workspace, const Step& step);
   device::Tensor update_count(const Segment& segment) const;
@@ -231,7 +233,7 @@ class Optimizer {
   Rule rule_;
   std::unique_ptr<MatrixRule> matrix_rule_;
   PartExchange* exchange_;
-  comm::ProcessGroup* sharers_;
+  comm::ProcessGroup* sharing_;
   std::vector<Segment> segments_;
   std::vector<MatrixGroup> groups_;
   StateSizes sizes_;

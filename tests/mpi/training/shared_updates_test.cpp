@@ -28,7 +28,7 @@ struct Case {
   ownership::MatrixShape shape;
   /// Consecutive ranks that share it: the first and their number.
   int first;
-  int sharers;
+  int ranks;
   Held held = Held::rows;
 };
 
@@ -54,31 +54,31 @@ std::vector<FlatRange> uneven(std::int64_t size, int count) {
   return ranges;
 }
 
-/// Squares in turn. Of three sharers and more that compute what others hold, the second computes no
+/// Squares in turn. Of three ranks and more that compute what others hold, the second computes no
 /// columns.
 SharedMatrix sharing_of(const Case& of, int runs, int number) {
   SharedMatrix sharing;
   sharing.number = number;
   const auto& [rows, columns] = of.shape;
   const bool by_columns = of.held == Held::columns_of_others;
-  const auto held = uneven(by_columns ? columns : rows, of.sharers);
-  const int idle = of.held != Held::rows && of.sharers > 2 ? 1 : 0;
-  auto slices = uneven(of.shape.longer(), of.sharers - idle);
+  const auto held = uneven(by_columns ? columns : rows, of.ranks);
+  const int idle = of.held != Held::rows && of.ranks > 2 ? 1 : 0;
+  auto slices = uneven(of.shape.longer(), of.ranks - idle);
   if (idle > 0) slices.insert(slices.begin() + 1, FlatRange{slices[0].end, slices[0].end});
   if (of.held != Held::rows) {
     // From the back: as few elements as possible stay where they are.
     std::reverse(slices.begin(), slices.end());
   }
-  for (int sharer = 0; sharer < of.sharers; ++sharer) {
-    const auto& range = held[static_cast<std::size_t>(sharer)];
+  for (int rank = 0; rank < of.ranks; ++rank) {
+    const auto& range = held[static_cast<std::size_t>(rank)];
     layout::Box box{{range.begin, 0}, {range.size(), columns}};
     if (by_columns) box = {{0, range.begin}, {rows, range.size()}};
     const auto slice = of.held == Held::rows ? ownership::slice_of_rows(of.shape, range)
-                                             : slices[static_cast<std::size_t>(sharer)];
-    sharing.sharers.push_back({of.first + sharer, box, slice});
+                                             : slices[static_cast<std::size_t>(rank)];
+    sharing.shares.push_back({of.first + rank, box, slice});
   }
   for (int run = 0; run < runs; ++run) {
-    sharing.square_ranks.push_back(of.first + (run + number) % of.sharers);
+    sharing.gram_ranks.push_back(of.first + (run + number) % of.ranks);
   }
   return sharing;
 }
@@ -100,40 +100,40 @@ double worst_distance(const std::vector<Case>& cases, DType products, comm::Proc
   auto workspace = device::Arena::host(device::Purpose::workspace, std::size_t{1} << 24);
   const optim::NewtonSchulz rule;
   const device::ArenaScope scope(workspace);
-  optim::SharedUpdates updates(rule, products, group, *kernels, workspace);
+  std::vector<optim::SharedUpdate> updates;
   std::vector<SharedMatrix> sharings;
   for (const auto& each : cases) {
     const auto runs = static_cast<int>(optim::runs_of(rule, each.shape).size());
     sharings.push_back(sharing_of(each, runs, static_cast<int>(sharings.size())));
   }
   struct Own {
-    std::vector<float> held;
+    Tensor held;
     std::vector<float> expected;
   };
   std::vector<Own> all;
-  all.reserve(cases.size());
   for (std::size_t index = 0; index < cases.size(); ++index) {
-    const auto& [shape, first, sharers, ways] = cases[index];
+    const auto& [shape, first, ranks, ways] = cases[index];
     const int own = group.rank() - first;
-    if (own < 0 || own >= sharers) continue;
-    const auto& box = sharings[index].sharers[static_cast<std::size_t>(own)].held;
+    if (own < 0 || own >= ranks) continue;
+    const auto& box = sharings[index].shares[static_cast<std::size_t>(own)].held;
     auto whole = numbers(cases[index]);
-    auto& mine = all.emplace_back();
-    mine.held = part_of(whole, shape, box);
+    const optim::SharingContext context{rule, products, group, *kernels, workspace};
+    const auto held = updates.emplace_back(context, shape, sharings[index]).held();
+    const auto part = part_of(whole, shape, box);
+    std::copy(part.begin(), part.end(), held.f32());
     optim::orthogonalise(*kernels, workspace, rule, products,
                          {whole.data(), DType::f32, {1, shape.rows, shape.columns}});
-    mine.expected = part_of(whole, shape, box);
-    updates.add(shape, sharings[index],
-                {mine.held.data(), DType::f32, {box.length[0], box.length[1]}});
+    all.push_back({held, part_of(whole, shape, box)});
   }
-  while (updates.advance()) {
+  while (run_phase(updates)) {
   }
   double worst = 0;
   for (const auto& [held, expected] : all) {
     double error = 0;
     double size = 0;
-    for (std::size_t at = 0; at < held.size(); ++at) {
-      const double difference = static_cast<double>(held[at]) - static_cast<double>(expected[at]);
+    for (std::size_t at = 0; at < expected.size(); ++at) {
+      const double difference =
+          static_cast<double>(held.f32()[at]) - static_cast<double>(expected[at]);
       error += difference * difference;
       size += static_cast<double>(expected[at]) * static_cast<double>(expected[at]);
     }
