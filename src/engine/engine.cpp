@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 
 namespace trireme::engine {
 
@@ -27,7 +28,7 @@ Engine::~Engine() {
 }
 
 void Engine::initialise() {
-  const auto& optimizer = parts_->updates();
+  const auto& optimizer = parts_->updates().state();
   // Copied in parts: a device's rank needs no second copy of its whole model in host memory.
   constexpr std::int64_t part = std::int64_t{1} << 26;
   for (const auto& segment : optimizer.segments()) {
@@ -46,7 +47,7 @@ void Engine::initialise() {
 
 void Engine::state_changed(std::int64_t step) {
   parts_->finish_gathers();
-  parts_->updates().give_parameters(parts_->kernels, step);
+  parts_->updates().state_changed(parts_->kernels, step);
   parts_->gather_parameters();
   parts_->finish_gathers();
 }
@@ -104,11 +105,14 @@ UpdateOutcome Engine::update(const Update& step) {
   parts.finish_gathers();
   parts.updates().update(parts.kernels, parts.memory.of(Purpose::workspace), parts.flat_gradients,
                          static_cast<float>(step.learning_rate), scale, step.step);
-  UpdateOutcome outcome;
-  if (parts.part_exchange) outcome = parts.part_exchange->take_times();
+  const auto exchanges = parts.updates().take_exchange_times();
+  UpdateOutcome outcome{.gather_seconds = exchanges.gather_seconds,
+                        .scatter_seconds = exchanges.scatter_seconds,
+                        .exposed_seconds = exchanges.exposed_seconds};
   const auto begin = telemetry::SpanClock::now();
   parts.gather_parameters();
-  outcome.parameters_seconds = seconds_since(begin);
+  outcome.parameters_seconds =
+      std::chrono::duration<double>(telemetry::SpanClock::now() - begin).count();
   outcome.exposed_seconds += outcome.parameters_seconds;
   return outcome;
 }

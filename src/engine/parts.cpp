@@ -42,12 +42,12 @@ std::vector<int> activation_slots(const EngineOptions& options, const layout::Sc
 
 /// Zeroes state on a device, whose fresh memory is undefined (the host's is zero): what lies
 /// between tensors goes into checkpoints too, and those of equal runs are equal.
-void clear_state(const optim::Optimizer& optimizer, const std::vector<optim::Segment>& buckets,
+void clear_state(const optim::OptimizerState& state, const std::vector<optim::Segment>& buckets,
                  device::Kernels& kernels) {
-  for (const auto& state : optimizer.states()) kernels.issue(device::Fill{state.values, 0.0F});
-  if (const auto& all = optimizer.owner_states()) kernels.issue(device::Fill{all, 0.0F});
+  for (const auto& each : state.all()) kernels.issue(device::Fill{each.values, 0.0F});
+  if (const auto& owned = state.owner_states()) kernels.issue(device::Fill{owned, 0.0F});
   for (const auto& bucket : buckets) {
-    if (bucket.flat.size() > 0) kernels.issue(device::Fill{optimizer.master(bucket), 0.0F});
+    if (bucket.flat.size() > 0) kernels.issue(device::Fill{state.master(bucket), 0.0F});
   }
 }
 
@@ -96,13 +96,13 @@ Engine::Parts::Parts(const EngineOptions& given, const comm::AxisGroups& their_g
     auto updates = sharding.updates();
     const auto& rule = optim::traits(options.sharding.rule.kind);
     if (rule.has_owner_states) kernels.open_decompositions();
-    const bool exchanges = rule.updates_matrices && groups.on(Axis::tensor).size() > 1;
+    auto& tensor = groups.on(Axis::tensor);
+    const bool exchanges = rule.updates_matrices && tensor.size() > 1;
     optimizer.emplace(
         options.sharding.rule, std::move(updates.segments), updates.sizes, flat_parameters, arena,
-        optim::Peers{exchanges ? &part_exchange.emplace(groups.on(Axis::tensor)) : nullptr,
-                     exchanges ? &groups.on(Axis::tensor) : &groups.on(Axis::data)});
+        optim::Peers{exchanges ? &tensor : nullptr, exchanges ? &tensor : &groups.on(Axis::data)});
     owned_buckets = std::move(updates.buckets);
-    if (!kernels.device().is_host()) clear_state(*optimizer, owned_buckets, kernels);
+    if (!kernels.device().is_host()) clear_state(optimizer->state(), owned_buckets, kernels);
     reducer.emplace(sharding, groups, kernels, memory.of(Purpose::communication));
     if (sharding.divides_updates() && groups.on(Axis::data).size() > 1) {
       gather.emplace(sharding, groups.on(Axis::data), kernels.device());

@@ -5,12 +5,12 @@
 #include "trireme/engine/registrations.hpp"
 #include "trireme/layers/stage.hpp"
 #include "trireme/model/stage_parameters.hpp"
+#include "trireme/optim/optimizer.hpp"
 
 #include "engine/data/batches.hpp"
 #include "engine/graphs/graphs.hpp"
 #include "gradients.hpp"
 #include "parameter_gather.hpp"
-#include "part_exchange.hpp"
 #include "pipeline.hpp"
 
 #include <memory>
@@ -42,8 +42,7 @@ struct Engine::Parts {
   std::vector<ChunkMessages> messages;
   device::Tensor logits;
   std::optional<GradientReducer> reducer;
-  std::optional<ParameterGather> gather;      // at ZeRO level 1 with several data-parallel ranks
-  std::optional<PartExchange> part_exchange;  // of matrices that tensor-parallel ranks cut
+  std::optional<ParameterGather> gather;  // at ZeRO level 1 with several data-parallel ranks
   std::optional<optim::Optimizer> optimizer;
   std::vector<optim::Segment> owned_buckets;  // [bucket]: what the rank updates of it
   std::optional<PipelineExecutor> executor;

@@ -35,10 +35,10 @@ std::vector<StatePart> Engine::state_parts() {
   // Masters may be the parameters themselves, and the caller may overwrite them.
   parts_->finish_gathers();
   std::vector<StatePart> parts;
-  const auto& optimizer = parts_->updates();
+  const auto& optimizer = parts_->updates().state();
   for (const auto& segment : optimizer.segments()) {
     append_parts(parts_->stage, segment, "", optimizer.master(segment), parts);
-    for (const auto& state : optimizer.states_of(segment)) {
+    for (const auto& state : optimizer.of(segment)) {
       append_parts(parts_->stage, segment, state.name + "/", state.values, parts);
     }
     for (const auto& state : optimizer.owner_states_of(segment)) {
@@ -52,7 +52,7 @@ std::vector<StatePart> Engine::state_parts() {
 
 std::vector<Tensor> Engine::saved_shards() {
   parts_->finish_gathers();
-  const auto& optimizer = parts_->updates();
+  const auto& optimizer = parts_->updates().state();
   const auto& sharding = parts_->sharding;
   const auto saved = sharding.saved_buckets();
   // Kinds of state: the masters, and others.
@@ -63,7 +63,7 @@ std::vector<Tensor> Engine::saved_shards() {
     shard.state_begin += range.begin - shard.flat.begin;
     shard.flat = range;
     std::vector<Tensor> states{optimizer.master(shard)};
-    for (const auto& state : optimizer.states_of(shard)) states.push_back(state.values);
+    for (const auto& state : optimizer.of(shard)) states.push_back(state.values);
     return states;
   };
   std::vector<Tensor> shards;

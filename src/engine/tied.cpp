@@ -16,7 +16,7 @@ namespace {
 
 /// The state of elements `range` of the rank's flat buffer. Both stages cut it into the same
 /// segments: they share the ZeRO level and the data-parallel degree. `word` is room for a hash.
-std::uint64_t digest_of(device::Kernels& kernels, const optim::Optimizer& optimizer,
+std::uint64_t digest_of(device::Kernels& kernels, const optim::OptimizerState& optimizer,
                         layout::FlatRange range, const Tensor& word) {
   base::Fnv1a digest;
   const auto add = [&](const Tensor& x) {
@@ -34,7 +34,7 @@ std::uint64_t digest_of(device::Kernels& kernels, const optim::Optimizer& optimi
     if (count <= 0) continue;
     const auto offset = begin - segment.flat.begin;
     add(optimizer.master(segment).slice(0, offset, count));
-    for (const auto& state : optimizer.states_of(segment)) {
+    for (const auto& state : optimizer.of(segment)) {
       add(state.values.slice(0, offset, count));
     }
   }
@@ -50,7 +50,7 @@ bool Engine::tied_copies_differ() {
   const auto bucket = parts.stage.first_tied_bucket();
   if (group == nullptr || group->size() == 1 || bucket == flat.buckets.size()) return false;
   // Each data-parallel rank digests its shard, at every ZeRO level.
-  auto own = digest_of(parts.kernels, parts.updates(), parts.sharding.counted(bucket),
+  auto own = digest_of(parts.kernels, parts.updates().state(), parts.sharding.counted(bucket),
                        parts.hashes.slice(0, 0, 1).reshape({2}));
   std::uint64_t both[2] = {};
   group->host_group().all_gather(Tensor(&own, device::DType::i32, {2}),

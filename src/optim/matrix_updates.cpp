@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Update of whole matrices, in groups that their owners have at a time.
-#include "trireme/base/contract.hpp"
-#include "trireme/optim/matrix_rule.hpp"
-#include "trireme/optim/part_exchange.hpp"
+#include "matrix_updates.hpp"
 
-#include "micro_groups.hpp"
-#include "shared_updates.hpp"
-#include "step.hpp"
+#include "trireme/base/contract.hpp"
 
 #include <algorithm>
-#include <array>
-#include <utility>
 
 namespace trireme::optim {
 
@@ -26,211 +19,213 @@ constexpr std::int64_t run_elements = std::int64_t{1} << 22;
 /// Groups whose parts have memory: while one computes, the next comes in and the last goes out.
 constexpr std::size_t under_way = 3;
 
-}  // namespace
-
-/// Memory of the groups under way, each as long as the largest needs.
-struct Optimizer::GroupMemory {
-  struct Parts {
-    Tensor parts;     // f32 [ranks * largest region]
-    Tensor received;  // f32 [ranks * largest region]
-  };
-  std::array<Parts, under_way> exchanged;
-  Tensor whole;  // f32 [largest of owned elements]
-};
-
-void Optimizer::form_groups() {
-  const auto whole = exchange_ != nullptr ? std::max<std::int64_t>(
-                                                1, rule_.group_bytes / std::int64_t{sizeof(float)})
-                                          : run_elements;
-  groups_ = optim::form_groups(segments_, ranks(), rank(), {whole, run_elements});
+/// The number of updates of states at an owner, which is the last of them; empty where there are
+/// none.
+Tensor update_count(const std::vector<NamedState>& owner_states) {
+  return owner_states.empty() ? Tensor{} : owner_states.back().values;
 }
 
-Optimizer::GroupMemory Optimizer::memory_of_groups(device::Arena& workspace) const {
+}  // namespace
+
+MatrixUpdates::MatrixUpdates(const Rule& rule, const OptimizerState& state, const Peers& peers)
+    : state_(state),
+      rule_(*state.matrix_rule()),
+      weight_decay_(rule.weight_decay),
+      root_every_(rule.factors.root_every),
+      peers_(peers) {
+  int rank = 0;
+  auto group_elements = run_elements;
+  if (peers.exchange != nullptr) {
+    exchange_.emplace(*peers.exchange);
+    ranks_ = peers.exchange->size();
+    rank = peers.exchange->rank();
+    group_elements = std::max<std::int64_t>(1, rule.group_bytes / std::int64_t{sizeof(float)});
+  }
+  groups_ = form_groups(state.segments(), ranks_, rank, {group_elements, run_elements});
+}
+
+ExchangeTimes MatrixUpdates::take_exchange_times() {
+  return exchange_ ? exchange_->take_times() : ExchangeTimes{};
+}
+
+/// Reads the numbers of updates once: the host counts on, and waits for no device in a step.
+void MatrixUpdates::read_update_counts(const UpdateStep& step) {
+  if (!state_.owner_states() || !update_counts_.empty()) return;
+  const auto& segments = state_.segments();
+  // One that does all that any does, where nothing is computed and nothing can be read.
+  update_counts_.assign(segments.size(), root_every_);
+  if (step.workspace.is_measuring()) return;
+  device::HostMirror mirror(step.kernels.device());
+  std::vector<Tensor> counts;
+  for (const auto& segment : segments) {
+    counts.push_back(mirror.of(update_count(state_.owner_states_of(segment))));
+  }
+  mirror.fetch();
+  for (std::size_t index = 0; index < counts.size(); ++index) {
+    if (counts[index]) update_counts_[index] = static_cast<std::int64_t>(counts[index].f32()[0]);
+  }
+}
+
+std::vector<MatrixUpdates::Part> MatrixUpdates::prepare_shared(
+    const UpdateStep& step, std::vector<SharedUpdate>& shared) const {
+  std::vector<Part> parts;
+  for (const auto& segment : state_.segments()) {
+    if (!segment.sharing) continue;
+    TRIREME_EXPECT(rule_.iteration() != nullptr && peers_.sharing != nullptr,
+                   "a rule for shared matrices, and a group that shares them");
+    const SharingContext context{*rule_.iteration(), state_.parameter_type(), *peers_.sharing,
+                                 step.kernels, step.workspace};
+    const auto& update = shared.emplace_back(context, segment.shape, *segment.sharing);
+    parts.push_back({&segment, update.held().flat()});
+  }
+  prepare(step, parts);
+  return parts;
+}
+
+std::vector<MatrixUpdates::GroupMemory> MatrixUpdates::allocate_groups(
+    device::Arena& workspace) const {
   std::int64_t region = 0;
-  std::int64_t owned = 0;
+  std::int64_t owned = 1;
   for (const auto& group : groups_) {
     region = std::max(region, group.region);
     owned = std::max(owned, group.owned_elements);
   }
-  GroupMemory memory;
   // Order: what is exchanged lies at the same offsets on all ranks, which own different matrices.
-  const auto exchanged = exchange_ != nullptr ? std::min(under_way, groups_.size()) : 0;
-  for (std::size_t index = 0; index < exchanged; ++index) {
-    auto& [parts, received] = memory.exchanged[index];
-    parts = workspace.allocate(DType::f32, {ranks() * region});
-    received = workspace.allocate(DType::f32, {ranks() * region});
+  std::vector<Tensor> exchanged;  // f32 [ranks * largest region]: parts and received, in turn
+  const auto count = exchange_ ? 2 * std::min(under_way, groups_.size()) : 0;
+  while (exchanged.size() < count) {
+    exchanged.push_back(workspace.allocate(DType::f32, {ranks_ * region}));
   }
-  memory.whole = workspace.allocate(DType::f32, {std::max<std::int64_t>(1, owned)});
+  const auto whole = workspace.allocate(DType::f32, {owned});
+  std::vector<GroupMemory> memory;
+  for (std::size_t index = 0; index < groups_.size(); ++index) {
+    const auto& group = groups_[index];
+    const auto of_group = [&](const Tensor& all) {
+      return all.slice(0, 0, ranks_ * group.region).reshape({ranks_, group.region});
+    };
+    const auto slot = 2 * (index % under_way);
+    auto& [parts, own_whole, micro] = memory.emplace_back();
+    own_whole = whole;
+    micro.parts = of_group(exchange_ ? exchanged[slot] : whole);
+    if (exchange_) micro.received = of_group(exchanged[slot + 1]);
+    for (const auto& [index_of_segment, begin] : group.members) {
+      const auto& segment = state_.segments()[index_of_segment];
+      parts.push_back({&segment, micro.parts.flat().slice(0, begin, segment.flat.size())});
+    }
+    for (const auto& run : group.owned) {
+      const auto& [rows, columns] = run.shape;
+      auto begin = run.begin;
+      for (const auto segment : run.segments) {
+        micro.owned.push_back({&state_.segments()[segment].parts,
+                               whole.slice(0, begin, rows * columns).reshape({rows, columns})});
+        begin += rows * columns;
+      }
+    }
+  }
   return memory;
 }
 
-/// The group in the memory that is its own while it is under way.
-MicroGroup Optimizer::micro_group(std::size_t group, const GroupMemory& memory) const {
-  const auto region = groups_[group].region;
-  const auto& [parts, received] = memory.exchanged[group % under_way];
-  const auto of_group = [&](const Tensor& all) {
-    return all.slice(0, 0, ranks() * region).reshape({ranks(), region});
-  };
-  MicroGroup micro{of_group(parts), of_group(received), {}};
-  for (const auto& run : groups_[group].owned) {
-    const auto size = run.shape.rows * run.shape.columns;
-    auto begin = run.begin;
-    for (const auto segment : run.segments) {
-      micro.owned.push_back(
-          {&segments_[segment].parts,
-           memory.whole.slice(0, begin, size).reshape({run.shape.rows, run.shape.columns})});
-      begin += size;
-    }
-  }
-  return micro;
-}
-
-/// The part of a matrix that this rank holds: first what the rule takes, then its direction.
-Tensor Optimizer::own_part(std::size_t group, std::size_t member, const GroupMemory& memory) const {
-  const auto& [segment, begin] = groups_[group].members[member];
-  const auto& all = exchange_ != nullptr ? memory.exchanged[group % under_way].parts : memory.whole;
-  return all.slice(0, begin, segments_[segment].flat.size());
-}
-
-void Optimizer::take(device::Kernels& kernels, const Segment& segment, const Tensor& to,
-                     const Step& step) const {
-  std::vector<Tensor> states;
-  for (const auto& state : states_of(segment)) states.push_back(state.values);
-  matrix_rule_->take(kernels, step.gradients.slice(0, segment.flat.begin, segment.flat.size()),
-                     step.gradient_scale, states, to);
-}
-
-void Optimizer::take(device::Kernels& kernels, std::size_t group, const GroupMemory& memory,
-                     const Step& step) const {
-  for (std::size_t member = 0; member < groups_[group].members.size(); ++member) {
-    const auto& segment = segments_[groups_[group].members[member].segment];
-    take(kernels, segment, own_part(group, member, memory), step);
+void MatrixUpdates::prepare(const UpdateStep& step, const std::vector<Part>& parts) const {
+  for (const auto& [segment, values] : parts) {
+    std::vector<Tensor> states;
+    for (const auto& state : state_.of(*segment)) states.push_back(state.values);
+    rule_.prepare(step.kernels, step.gradient(*segment), step.gradient_scale, states, values);
   }
 }
 
-/// Directions of the matrices that are owned here, in place of what the rule took.
-void Optimizer::direct(device::Kernels& kernels, device::Arena& workspace, const MatrixGroup& group,
-                       const Tensor& whole) {
+/// Directions of the matrices that are owned here, in place of what the rule prepared.
+void MatrixUpdates::compute(const UpdateStep& step, const MatrixGroup& group, const Tensor& whole) {
   for (const auto& run : group.owned) {
     const auto count = std::ssize(run.segments);
     const auto& [rows, columns] = run.shape;
     MatrixBatch batch;
     batch.matrices = whole.slice(0, run.begin, count * rows * columns)
                          .reshape({count * run.blocks, rows / run.blocks, columns});
+    std::vector<Tensor> counts;
     for (const auto segment : run.segments) {
-      const auto states = owner_states_of(segments_[segment]);
+      const auto states = state_.owner_states_of(state_.segments()[segment]);
       if (states.empty()) continue;
       TRIREME_EXPECT(run.blocks == 1, "a matrix with state at its owner is one block");
       auto& of_matrix = batch.states.emplace_back();
       for (const auto& state : states) of_matrix.push_back(state.values);
       of_matrix.pop_back();
-      batch.updates.push_back(updates_[segment]++);
+      counts.push_back(update_count(states));
+      batch.updates.push_back(update_counts_[segment]++);
     }
-    matrix_rule_->directions(kernels, workspace, batch);
-    for (const auto segment : run.segments) {
-      const auto updates = update_count(segments_[segment]);
-      if (updates) kernels.issue(device::Fill{updates, static_cast<float>(updates_[segment])});
+    rule_.compute(step.kernels, step.workspace, batch);
+    for (std::size_t index = 0; index < counts.size(); ++index) {
+      const auto updates = static_cast<float>(batch.updates[index] + 1);
+      step.kernels.issue(device::Fill{counts[index], updates});
     }
-    if (exchange_ != nullptr) exchange_->poll();
+    if (exchange_) exchange_->poll();
   }
 }
 
-void Optimizer::apply(device::Kernels& kernels, const Segment& segment, const Tensor& direction,
-                      const Step& step) {
-  const auto& [rows, columns] = segment.shape;
-  // SGD without momentum: the velocity is the scaled direction, in its own place.
-  kernels.issue(device::SgdUpdate{
-      .rule = {.learning_rate = step.learning_rate,
-               .momentum = 0.0F,
-               .weight_decay = segment.decays ? rule_.weight_decay : 0.0F,
-               .gradient_scale = matrix_rule_->factor({rows / segment.blocks, columns}),
-               .rounding = rounding_of(segment, step.number)},
-      .gradient = direction,
-      .master = master(segment),
-      .momentum = direction,
-      .parameter = parameters_.slice(0, segment.flat.begin, segment.flat.size())});
-}
-
-void Optimizer::apply(device::Kernels& kernels, std::size_t group, const GroupMemory& memory,
-                      const Step& step) {
-  for (std::size_t member = 0; member < groups_[group].members.size(); ++member) {
-    const auto& segment = segments_[groups_[group].members[member].segment];
-    apply(kernels, segment, own_part(group, member, memory), step);
+void MatrixUpdates::apply(const UpdateStep& step, const std::vector<Part>& parts) const {
+  for (const auto& [segment, direction] : parts) {
+    const auto& [rows, columns] = segment->shape;
+    // SGD without momentum: the velocity is the scaled direction, in its own place.
+    step.kernels.issue(device::SgdUpdate{
+        .rule = {.learning_rate = step.learning_rate,
+                 .momentum = 0.0F,
+                 .weight_decay = segment->decays ? weight_decay_ : 0.0F,
+                 .gradient_scale = rule_.factor({rows / segment->blocks, columns}),
+                 .rounding = state_.rounding(*segment, step.number)},
+        .gradient = direction,
+        .master = state_.master(*segment),
+        .momentum = direction,
+        .parameter = state_.parameter(*segment)});
   }
-}
-
-/// The part of a shared matrix that this rank holds: first what the rule takes, then its direction.
-struct Optimizer::SharedPart {
-  const Segment* segment = nullptr;
-  Tensor elements;  // f32, flat
-};
-
-std::vector<Optimizer::SharedPart> Optimizer::take_shared(device::Kernels& kernels,
-                                                          device::Arena& workspace,
-                                                          const Step& step,
-                                                          std::vector<SharedUpdate>& shared) const {
-  std::vector<SharedPart> parts;
-  for (const auto& segment : segments_) {
-    if (!segment.sharing) continue;
-    TRIREME_EXPECT(matrix_rule_->iteration() != nullptr && sharing_ != nullptr,
-                   "a rule for shared matrices, and a group that shares them");
-    const SharingContext context{*matrix_rule_->iteration(), parameters_.dtype(), *sharing_,
-                                 kernels, workspace};
-    const auto& update = shared.emplace_back(context, segment.shape, *segment.sharing);
-    parts.push_back({&segment, update.held().flat()});
-    take(kernels, segment, parts.back().elements, step);
-  }
-  return parts;
 }
 
 /// Matrices that are whole here, and beside them those that others share: of these a phase at a
 /// time, so that what others send comes meanwhile.
-void Optimizer::update_matrices(device::Kernels& kernels, device::Arena& workspace,
-                                const Step& step) {
-  if (!matrix_rule_) return;
-  const device::ArenaScope scope(workspace);
+void MatrixUpdates::update(const UpdateStep& step, const ElementUpdates& elements) {
+  read_update_counts(step);
+  auto* const exchange = exchange_ && !groups_.empty() ? &*exchange_ : nullptr;
+  if (exchange == nullptr) elements.update(step);
+  const device::ArenaScope scope(step.workspace);
   std::vector<SharedUpdate> shared;
-  const auto parts = take_shared(kernels, workspace, step, shared);
+  const auto shared_parts = prepare_shared(step, shared);
   bool more = run_phase(shared);
   // Order: with an exchange, messages of shared matrices end before its collectives begin.
-  while (exchange_ != nullptr && more) more = run_phase(shared);
-  if (exchange_ != nullptr && !groups_.empty()) {
-    update_with_exchange(kernels, workspace, step);
+  while (exchange_ && more) more = run_phase(shared);
+  if (exchange != nullptr) {
+    update_exchanged(step, elements, *exchange);
   } else {
-    const auto memory = memory_of_groups(workspace);
-    for (std::size_t group = 0; group < groups_.size(); ++group) {
-      take(kernels, group, memory, step);
-      direct(kernels, workspace, groups_[group], memory.whole);
-      apply(kernels, group, memory, step);
+    const auto memory = allocate_groups(step.workspace);
+    for (std::size_t index = 0; index < groups_.size(); ++index) {
+      prepare(step, memory[index].parts);
+      compute(step, groups_[index], memory[index].whole);
+      apply(step, memory[index].parts);
       more = run_phase(shared);
     }
   }
   while (more) more = run_phase(shared);
-  for (const auto& part : parts) apply(kernels, *part.segment, part.elements, step);
+  apply(step, shared_parts);
 }
 
 /// While a group's matrices are with their owners, parts of the next are under way to theirs, and
 /// directions of the one before on their way back. Elements are updated beside the first.
-void Optimizer::update_with_exchange(device::Kernels& kernels, device::Arena& workspace,
-                                     const Step& step) {
-  const auto memory = memory_of_groups(workspace);
-  const auto start = [&](std::size_t group) {
-    take(kernels, group, memory, step);
-    exchange_->start_gather(micro_group(group, memory));
+void MatrixUpdates::update_exchanged(const UpdateStep& step, const ElementUpdates& elements,
+                                     PartExchange& exchange) {
+  const auto memory = allocate_groups(step.workspace);
+  const auto start = [&](std::size_t index) {
+    prepare(step, memory[index].parts);
+    exchange.start_gather(memory[index].exchanged);
   };
-  const auto finish = [&](std::size_t group) {
-    exchange_->finish_scatter(micro_group(group, memory));
-    apply(kernels, group, memory, step);
+  const auto finish = [&](std::size_t index) {
+    exchange.finish_scatter();
+    apply(step, memory[index].parts);
   };
   start(0);
-  update_all_elements(kernels, step);
-  for (std::size_t group = 0; group < groups_.size(); ++group) {
-    if (group + 1 < groups_.size()) start(group + 1);
-    const auto own = micro_group(group, memory);
-    exchange_->finish_gather(kernels, own);
-    direct(kernels, workspace, groups_[group], memory.whole);
-    exchange_->start_scatter(kernels, own);
-    if (group > 0) finish(group - 1);
+  elements.update(step);
+  for (std::size_t index = 0; index < groups_.size(); ++index) {
+    if (index + 1 < groups_.size()) start(index + 1);
+    exchange.finish_gather(step.kernels, memory[index].exchanged);
+    compute(step, groups_[index], memory[index].whole);
+    exchange.start_scatter(step.kernels, memory[index].exchanged);
+    if (index > 0) finish(index - 1);
   }
   finish(groups_.size() - 1);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "trireme/optim/optimizer.hpp"
+#include "trireme/optim/state.hpp"
 
 #include <span>
 #include <vector>

@@ -26,8 +26,8 @@ class Muon final : public MatrixRule {
 
   const NewtonSchulz* iteration() const override { return &rule_.newton_schulz; }
 
-  void take(device::Kernels& kernels, const Tensor& gradient, float gradient_scale,
-            std::span<const Tensor> states, const Tensor& to) const override {
+  void prepare(device::Kernels& kernels, const Tensor& gradient, float gradient_scale,
+               std::span<const Tensor> states, const Tensor& to) const override {
     kernels.issue(device::MeanMomentum{.beta = rule_.momentum,
                                        .step = rule_.step,
                                        .gradient_scale = gradient_scale,
@@ -36,8 +36,8 @@ class Muon final : public MatrixRule {
                                        .update = to});
   }
 
-  void directions(device::Kernels& kernels, device::Arena& workspace,
-                  const MatrixBatch& batch) const override {
+  void compute(device::Kernels& kernels, device::Arena& workspace,
+               const MatrixBatch& batch) const override {
     orthogonalise(kernels, workspace, rule_.newton_schulz, products_, batch.matrices);
   }
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/optim/matrix_rule.hpp"
-#include "trireme/optim/optimizer.hpp"
 
 #include "side_factors.hpp"
 
 namespace trireme::optim {
 
-void MatrixRule::take(device::Kernels& kernels, const device::Tensor& gradient,
-                      float gradient_scale, std::span<const device::Tensor>,
-                      const device::Tensor& to) const {
+void MatrixRule::prepare(device::Kernels& kernels, const device::Tensor& gradient,
+                         float gradient_scale, std::span<const device::Tensor>,
+                         const device::Tensor& to) const {
   scale(kernels, gradient, gradient_scale, to);
 }
 

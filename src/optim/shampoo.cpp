@@ -75,8 +75,8 @@ class Shampoo final : public MatrixRule {
     return of_side(shape.rows, shape.columns) + of_side(shape.columns, shape.rows);
   }
 
-  void directions(device::Kernels& kernels, device::Arena& workspace,
-                  const MatrixBatch& batch) const override {
+  void compute(device::Kernels& kernels, device::Arena& workspace,
+               const MatrixBatch& batch) const override {
     const auto rows = batch.matrices.dim(1);
     const auto columns = batch.matrices.dim(2);
     const auto elements = rows * columns;
@@ -147,7 +147,7 @@ class Shampoo final : public MatrixRule {
       take_root(kernels, scratch, state.right, state.right_root);
     }
     const AdamDirection adam{rule_.beta1, rule_.beta2, rule_.eps, number + 1};
-    adam.take(kernels, gradient, state.first_moment, state.second_moment, scratch.third);
+    adam.compute(kernels, gradient, state.first_moment, state.second_moment, scratch.third);
     const auto length = scratch.values.slice(0, 0, 1);
     kernels.issue(device::MatrixNorms{scratch.third.reshape({1, rows, columns}), length});
     const auto left = matrix_in(scratch.second, rows, columns);

@@ -5,7 +5,7 @@
 #include "trireme/device/arena.hpp"
 #include "trireme/device/kernels.hpp"
 #include "trireme/optim/newton_schulz.hpp"
-#include "trireme/optim/optimizer.hpp"
+#include "trireme/optim/state.hpp"
 
 #include "gram_steps.hpp"
 

@@ -55,9 +55,9 @@ void add_products(device::Kernels& kernels, const Tensor& x, float beta, const T
   kernels.issue(device::Copy{sum, factor});
 }
 
-void AdamDirection::take(device::Kernels& kernels, const Tensor& gradient,
-                         const Tensor& first_moment, const Tensor& second_moment,
-                         const Tensor& direction) const {
+void AdamDirection::compute(device::Kernels& kernels, const Tensor& gradient,
+                            const Tensor& first_moment, const Tensor& second_moment,
+                            const Tensor& direction) const {
   kernels.issue(device::Fill{direction.flat(), 0.0F});
   kernels.issue(device::AdamWUpdate{
       .rule = {.learning_rate = -1.0F, .beta1 = beta1, .beta2 = beta2, .eps = eps, .step = update},

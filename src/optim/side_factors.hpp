@@ -34,9 +34,9 @@ struct AdamDirection {
   float eps = 0;
   std::int64_t update = 1;
 
-  void take(device::Kernels& kernels, const device::Tensor& gradient,
-            const device::Tensor& first_moment, const device::Tensor& second_moment,
-            const device::Tensor& direction) const;
+  void compute(device::Kernels& kernels, const device::Tensor& gradient,
+               const device::Tensor& first_moment, const device::Tensor& second_moment,
+               const device::Tensor& direction) const;
 };
 
 /// The first elements of memory, as a matrix.

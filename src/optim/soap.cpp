@@ -79,8 +79,8 @@ class Soap final : public MatrixRule {
     return of_side(shape.rows, shape.columns) + of_side(shape.columns, shape.rows) + 10 * elements;
   }
 
-  void directions(device::Kernels& kernels, device::Arena& workspace,
-                  const MatrixBatch& batch) const override {
+  void compute(device::Kernels& kernels, device::Arena& workspace,
+               const MatrixBatch& batch) const override {
     const auto rows = batch.matrices.dim(1);
     const auto columns = batch.matrices.dim(2);
     const auto elements = rows * columns;
@@ -275,7 +275,7 @@ class Soap final : public MatrixRule {
       rotate(kernels, scratch, state, Way::to_bases, gradient, second);
       rotate(kernels, scratch, state, Way::to_bases, state.first_moment, third);
       const AdamDirection adam{rule_.beta1, rule_.beta2, rule_.eps, number};
-      adam.take(kernels, second, third, state.second_moment, fourth);
+      adam.compute(kernels, second, third, state.second_moment, fourth);
       rotate(kernels, scratch, state, Way::back, fourth, third);
       kernels.issue(device::MeanMomentum{.beta = rule_.beta1,
                                          .step = device::MeanMomentum::Step::plain,

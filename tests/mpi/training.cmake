@@ -12,7 +12,7 @@ if(TARGET trireme_engine)
     LINK trireme::engine)
   trireme_add_mpi_test(part_exchange RANKS 1 2 3 4
     SOURCES training/part_exchange_test.cpp
-    LINK trireme::engine)
+    LINK trireme::optim)
   trireme_add_mpi_test(shared_updates RANKS 1 2 3 4 6
     SOURCES training/shared_updates_test.cpp
     LINK trireme::optim)

@@ -3,7 +3,7 @@
 
 #include "trireme/device/arena.hpp"
 #include "trireme/device/kernels.hpp"
-#include "trireme/optim/optimizer.hpp"
+#include "trireme/optim/rule.hpp"
 #include "trireme/ownership/matrix_cost.hpp"
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct OwnerState {
 
 /// Whole matrices of one shape at their owner.
 struct MatrixBatch {
-  /// f32 [count, rows, columns]: what take() wrote, and then directions.
+  /// f32 [count, rows, columns]: what prepare() wrote, and then directions.
   device::Tensor matrices;
   /// [matrix][state of owner_states() but the last]: f32, of its shape. Empty for a rule without
   /// such states.
@@ -32,7 +32,7 @@ struct MatrixBatch {
 };
 
 /// Rule that updates a matrix as a whole, in three parts: what is done element by element before
-/// (`take`), with whole matrices (`directions`) and element by element again, which is the same for
+/// (`prepare`), with whole matrices (`compute`) and element by element again, which is the same for
 /// every rule: W <- (1 - rate decay) W - rate factor(W) D. All state begins at zero.
 class MatrixRule {
  public:
@@ -43,7 +43,7 @@ class MatrixRule {
   /// State that lies at the owner of a matrix of this shape. The last of it is [1, 1]: the number
   /// of updates that the others have had, which the optimizer counts.
   virtual std::vector<OwnerState> owner_states(const ownership::MatrixShape&) const { return {}; }
-  /// Counted floating-point operations of directions() for one matrix of this shape.
+  /// Counted floating-point operations of compute() for one matrix of this shape.
   virtual double flops(const ownership::MatrixShape& shape) const = 0;
   /// The same for a matrix that several ranks share; not possible() for a rule that needs one
   /// owner.
@@ -52,14 +52,15 @@ class MatrixRule {
   virtual const NewtonSchulz* iteration() const { return nullptr; }
 
   /// Updates the states of a matrix, or of a part of one, by its gradient, and writes what
-  /// directions() begins from: the scaled gradient, unless a rule says otherwise. All are f32 and
+  /// compute() begins from: the scaled gradient, unless a rule says otherwise. All are f32 and
   /// as long.
-  virtual void take(device::Kernels& kernels, const device::Tensor& gradient, float gradient_scale,
-                    std::span<const device::Tensor> states, const device::Tensor& to) const;
-  /// Directions of whole matrices, in place of what take() wrote. The numbers of a matrix do not
+  virtual void prepare(device::Kernels& kernels, const device::Tensor& gradient,
+                       float gradient_scale, std::span<const device::Tensor> states,
+                       const device::Tensor& to) const;
+  /// Directions of whole matrices, in place of what prepare() wrote. The numbers of a matrix do not
   /// depend on the others of its batch.
-  virtual void directions(device::Kernels& kernels, device::Arena& workspace,
-                          const MatrixBatch& batch) const = 0;
+  virtual void compute(device::Kernels& kernels, device::Arena& workspace,
+                       const MatrixBatch& batch) const = 0;
   /// Factor on the direction of a matrix [out, in], whatever part of it a rank holds.
   virtual float factor(const ownership::MatrixShape&) const { return 1.0F; }
 };

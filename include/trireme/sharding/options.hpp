@@ -3,7 +3,7 @@
 
 #include "trireme/layout/mesh.hpp"
 #include "trireme/model/stage_parameters.hpp"
-#include "trireme/optim/optimizer.hpp"
+#include "trireme/optim/rule.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -3,6 +3,7 @@
 
 #include "trireme/layout/flat.hpp"
 #include "trireme/layout/schedule.hpp"
+#include "trireme/optim/state.hpp"
 #include "trireme/sharding/options.hpp"
 
 #include <cstddef>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrices whose parts lie on several ranks are updated bit for bit as whole ones are.
-#include "engine/part_exchange.hpp"
-
 #include "trireme/optim/matrix_rule.hpp"
 #include "trireme/optim/optimizer.hpp"
 
@@ -57,7 +55,7 @@ layout::Box box_of(const Cut& cut, int rank, int ranks) {
 /// An optimizer over the boxes that one rank of `parts` holds of all matrices.
 class Part {
  public:
-  Part(const optim::Rule& rule, const Cut& cut, int rank, int ranks, optim::PartExchange* exchange)
+  Part(const optim::Rule& rule, const Cut& cut, int rank, int ranks, comm::ProcessGroup* exchange)
       : box_(box_of(cut, rank, ranks)),
         values_(static_cast<std::size_t>(matrices * layout::element_count(box_))),
         gradients_(values_.size()) {
@@ -136,7 +134,6 @@ class Part {
 TEST_CASE("parts of matrices are updated bit for bit as whole matrices are") {
   const auto group = mpi().make_world({comm::Backend::automatic, 60});
   const int ranks = group->size();
-  engine::PartExchange exchange(*group);
   const auto kernels = device::make_cpu_kernels(1);
   const int pairs = ranks % 2 == 0 ? ranks / 2 : 1;
   for (const auto& cut : {Cut{"rows", ranks, 1}, Cut{"columns", 1, ranks},
@@ -150,7 +147,7 @@ TEST_CASE("parts of matrices are updated bit for bit as whole matrices are") {
         rule.kind = kind;
         rule.factors.root_every = 2;
         rule.group_bytes = bytes;
-        Part part(rule, cut, group->rank(), ranks, &exchange);
+        Part part(rule, cut, group->rank(), ranks, group.get());
         Part whole(rule, {"whole", 1, 1}, 0, 1, nullptr);
         CHECK(part.differences(whole) == 0);
         for (int step = 1; step <= 5; ++step) {

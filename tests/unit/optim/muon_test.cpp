@@ -159,12 +159,12 @@ TEST_CASE("Muon keeps four bytes of each matrix element, AdamW eight of the othe
   const auto flat = parameters.allocate(DType::f32, {others + 2 * size});
   const optim::Optimizer optimizer(rule_of(MatrixScale::original, true), segments(),
                                    {others, 2 * size}, flat, arena);
-  REQUIRE(optimizer.states().size() == 3);
-  CHECK(optimizer.states()[0].values.element_count() == others);
-  CHECK(optimizer.states()[1].values.element_count() == others);
-  CHECK(optimizer.states()[2].name == "muon.momentum");
-  CHECK(optimizer.states()[2].values.element_count() == 2 * size);
-  const auto of_matrix = optimizer.states_of(segments()[2]);
+  REQUIRE(optimizer.state().all().size() == 3);
+  CHECK(optimizer.state().all()[0].values.element_count() == others);
+  CHECK(optimizer.state().all()[1].values.element_count() == others);
+  CHECK(optimizer.state().all()[2].name == "muon.momentum");
+  CHECK(optimizer.state().all()[2].values.element_count() == 2 * size);
+  const auto of_matrix = optimizer.state().of(segments()[2]);
   REQUIRE(of_matrix.size() == 1);
   CHECK(of_matrix[0].values.element_count() == size);
 }
@@ -181,8 +181,8 @@ TEST_CASE("bf16 parameters of a matrix are its rounded masters") {
                              parameters, arena);
   optimizer.update(*kernels, workspace, gradients, 0.1F, 1.0F, 1);
   const auto values = parameters.values();
-  for (const auto& segment : optimizer.segments()) {
-    const auto master = optimizer.master(segment);
+  for (const auto& segment : optimizer.state().segments()) {
+    const auto master = optimizer.state().master(segment);
     for (std::int64_t i = 0; i < segment.flat.size(); ++i) {
       const float number = master.f32()[i];
       REQUIRE(values[static_cast<std::size_t>(segment.flat.begin + i)] ==

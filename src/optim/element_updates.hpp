@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/optim/state.hpp"
+
+#include <cstdint>
+
+namespace trireme::optim {
+
+/// Facts and means that all segments of an update share.
+struct UpdateStep {
+  device::Kernels& kernels;
+  device::Arena& workspace;
+  device::Tensor gradients;
+  float learning_rate = 0;
+  float gradient_scale = 1;
+  std::int64_t number = 1;
+
+  device::Tensor gradient(const Segment& segment) const {
+    return gradients.slice(0, segment.flat.begin, segment.flat.size());
+  }
+};
+
+/// Updates of flat ranges element by element: by SGD where that is the rule, by AdamW otherwise.
+class ElementUpdates {
+ public:
+  ElementUpdates(const Rule& rule, const OptimizerState& state) : rule_(rule), state_(state) {}
+
+  void update(const UpdateStep& step) const;
+
+ private:
+  void update(const UpdateStep& step, const Segment& segment) const;
+
+  Rule rule_;
+  const OptimizerState& state_;
+};
+
+}  // namespace trireme::optim
