@@ -20,24 +20,6 @@ std::int64_t block_of(std::int64_t side, std::int64_t most) {
   return 1;
 }
 
-/// State of one matrix.
-struct State {
-  Tensor first_moment;
-  Tensor second_moment;
-  Tensor left;
-  Tensor right;
-  Tensor left_root;
-  Tensor right_root;
-
-  explicit State(std::span<const Tensor> states)
-      : first_moment(states[0]),
-        second_moment(states[1]),
-        left(states[2]),
-        right(states[3]),
-        left_root(states[4]),
-        right_root(states[5]) {}
-};
-
 /// Temporaries of one matrix.
 struct Scratch {
   Tensor first;
@@ -92,8 +74,8 @@ class Shampoo final : public MatrixRule {
                           workspace.is_measuring()};
     for (std::size_t index = 0; index < batch.states.size(); ++index) {
       const auto matrix = batch.matrices.slice(0, static_cast<std::int64_t>(index), 1);
-      direct(kernels, scratch, matrix.reshape({rows, columns}), State(batch.states[index]),
-             batch.updates[index]);
+      compute_one(kernels, scratch, matrix.reshape({rows, columns}), batch.states[index],
+                  batch.updates[index]);
     }
   }
 
@@ -134,27 +116,32 @@ class Shampoo final : public MatrixRule {
     }
   }
 
-  void direct(device::Kernels& kernels, const Scratch& scratch, const Tensor& gradient,
-              const State& state, std::int64_t number) const {
+  /// The gradient becomes the direction. `states`: owner_states() but the last.
+  void compute_one(device::Kernels& kernels, const Scratch& scratch, const Tensor& gradient,
+                   std::span<const Tensor> states, std::int64_t number) const {
+    const auto& first_moment = states[0];
+    const auto factors = states.subspan(2, 2);
+    const auto roots = states.subspan(4, 2);
     const auto rows = gradient.dim(0);
     const auto columns = gradient.dim(1);
     const auto transposed = matrix_in(scratch.first, columns, rows);
     transpose(kernels, gradient, transposed);
-    add_products(kernels, gradient, rule_.beta2, state.left, scratch.square);
-    add_products(kernels, transposed, rule_.beta2, state.right, scratch.square);
+    add_products(kernels, gradient, rule_.beta2, factors[0], scratch.square);
+    add_products(kernels, transposed, rule_.beta2, factors[1], scratch.square);
     if (number % rule_.factors.root_every == 0) {
-      take_root(kernels, scratch, state.left, state.left_root);
-      take_root(kernels, scratch, state.right, state.right_root);
+      for (std::size_t side = 0; side < 2; ++side) {
+        take_root(kernels, scratch, factors[side], roots[side]);
+      }
     }
     const AdamDirection adam{rule_.beta1, rule_.beta2, rule_.eps, number + 1};
-    adam.compute(kernels, gradient, state.first_moment, state.second_moment, scratch.third);
+    adam.compute(kernels, gradient, first_moment, states[1], scratch.third);
     const auto length = scratch.values.slice(0, 0, 1);
     kernels.issue(device::MatrixNorms{scratch.third.reshape({1, rows, columns}), length});
     const auto left = matrix_in(scratch.second, rows, columns);
-    multiply(kernels, state.left_root, state.first_moment, left);
+    multiply(kernels, roots[0], first_moment, left);
     transpose(kernels, left, transposed);
     const auto both = matrix_in(scratch.third, columns, rows);
-    multiply(kernels, state.right_root, transposed, both);
+    multiply(kernels, roots[1], transposed, both);
     transpose(kernels, both, left);
     // Small enough to change no norm that is not zero.
     constexpr float no_division_by_zero = 1e-30F;
