@@ -7,6 +7,8 @@
 #include "trireme/base/random_id.hpp"
 #include "trireme/comm/bytes.hpp"
 
+#include <cmath>
+
 namespace trireme::apps {
 namespace {
 
@@ -51,8 +53,10 @@ void attempt(const Attempt& body) {
 }  // namespace
 
 comm::PublishedNumbers published(const train::StepRecord& record) {
-  return {static_cast<double>(record.step),  record.seconds,        record.exposed_seconds,
-          record.tensor_seconds.value_or(0), record.bubble_seconds, record.data_seconds,
+  const auto seconds = [](double ms) { return std::isnan(ms) ? 0 : ms / 1e3; };
+  return {static_cast<double>(record.step), record.seconds(),
+          seconds(record.exposed_comm_ms),  seconds(record.tensor_comm_ms),
+          seconds(record.bubble_ms),        seconds(record.data_ms),
           record.computing_seconds()};
 }
 

@@ -19,16 +19,19 @@ double or_zero(double milliseconds) {
 }  // namespace
 
 const PartText& text_of(Part part) {
+  using telemetry::StepLine;
   static constexpr std::array<PartText, part_count> texts{{
       {"compute", "what is left of the step"},
-      {"tensor-parallel", "collectives of activations (tensor_comm_ms)"},
-      {"gradient reduction", "exposed reductions of gradients (exposed_comm_ms)"},
-      {"bubble", "waiting for messages of other stages (bubble_ms)"},
-      {"data", "reading samples (data_ms)"},
-      {"optimizer", "the update (optimizer_ms)"},
+      {"tensor-parallel", "collectives of activations (tensor_comm_ms)", &StepLine::tensor_comm_ms},
+      {"gradient reduction", "exposed reductions of gradients (exposed_comm_ms)",
+       &StepLine::exposed_comm_ms},
+      {"bubble", "waiting for messages of other stages (bubble_ms)", &StepLine::bubble_ms},
+      {"data", "reading samples (data_ms)", &StepLine::data_ms},
+      {"optimizer", "the update (optimizer_ms)", &StepLine::optimizer_ms},
       {"saves", "training stands still for a checkpoint (stall_ms)"},
       {"evaluation", "held-out loss and samples between two steps (seconds)"},
-      {"parameters", "waiting in forward for what other ranks have updated (parameters_ms)"},
+      {"parameters", "waiting in forward for what other ranks have updated (parameters_ms)",
+       &StepLine::parameters_ms},
   }};
   return texts[static_cast<std::size_t>(part)];
 }
@@ -48,12 +51,10 @@ std::vector<PartTimes> part_times(const telemetry::RunRecord& record) {
   all.reserve(record.steps.size());
   for (const auto& step : record.steps) {
     PartTimes times{};
-    of(times, Part::tensor) = or_zero(step.tensor_comm_ms);
-    of(times, Part::gradients) = or_zero(step.exposed_comm_ms);
-    of(times, Part::bubble) = or_zero(step.bubble_ms);
-    of(times, Part::data) = or_zero(step.data_ms);
-    of(times, Part::optimizer) = or_zero(step.optimizer_ms);
-    of(times, Part::parameters) = or_zero(step.parameters_ms);
+    for (std::size_t part = 0; part < part_count; ++part) {
+      const auto number = text_of(static_cast<Part>(part)).number;
+      if (number != nullptr) times[part] = or_zero(step.*number);
+    }
     of(times, Part::compute) = std::max(0.0, or_zero(step.step_ms) - sum_of(times));
     if (const auto stall = stalls.find({step.step, step.restart}); stall != stalls.end()) {
       of(times, Part::save) = stall->second;

@@ -25,6 +25,8 @@ inline constexpr std::size_t part_count = 9;
 struct PartText {
   const char* name;  ///< "gradient reduction"
   const char* what;  ///< a clause
+  /// Null: not a number of the step's own line.
+  double telemetry::StepLine::*number = nullptr;
 };
 const PartText& text_of(Part part);
 

@@ -2,6 +2,7 @@
 #include "trireme/telemetry/run_record.hpp"
 
 #include "trireme/base/utc.hpp"
+#include "trireme/telemetry/step_fields.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -157,21 +158,9 @@ void RunRecord::take_step(const Json& line, std::int64_t passed_ms) {
   taken.step = whole_number(line, "step").value_or(0);
   taken.restart = whole_number(line, "restart").value_or(0);
   taken.time_ms = time_of(line);
-  taken.loss = number_of(line, "loss");
-  taken.grad_norm = number_of(line, "grad_norm");
-  taken.learning_rate = number_of(line, "learning_rate");
-  taken.tokens = number_of(line, "tokens");
-  taken.epochs = number_of(line, "epochs");
-  taken.step_ms = number_of(line, "step_ms");
-  taken.tokens_per_second = number_of(line, "tokens_per_second");
-  taken.mfu = number_of(line, "mfu");
-  taken.exposed_comm_ms = number_of(line, "exposed_comm_ms");
-  taken.reduction_ms = number_of(line, "reduction_ms");
-  taken.tensor_comm_ms = number_of(line, "tensor_comm_ms");
-  taken.parameters_ms = number_of(line, "parameters_ms");
-  taken.bubble_ms = number_of(line, "bubble_ms");
-  taken.data_ms = number_of(line, "data_ms");
-  taken.optimizer_ms = number_of(line, "optimizer_ms");
+  for (const auto& field : step_fields()) {
+    if (field.number != nullptr) taken.*field.number = number_of(line, field.name);
+  }
   taken.stage_bubble_ms = numbers(line, "stage_bubble_ms");
   if (passed_ms < 0 && taken.step_ms > 0) {
     constexpr double most_ms = 1e12;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rows.hpp"
 
+#include "trireme/base/format.hpp"
+#include "trireme/telemetry/step_fields.hpp"
+
 #include "sink.hpp"
 
 #include <algorithm>
@@ -14,65 +17,6 @@ namespace {
 
 using telemetry::RunRecord;
 using telemetry::StepLine;
-
-struct StepMetric {
-  Metric metric;
-  double StepLine::*number = nullptr;
-};
-
-constexpr double ms = 1e-3;
-constexpr std::array<StepMetric, 15> step_metrics{{
-    {{"train/loss", "trireme_loss", 1, "1", "Mean loss of the step in nats per token"},
-     &StepLine::loss},
-    {{"train/grad_norm", "trireme_gradient_norm", 1, "1", "Norm of the gradients before clipping"},
-     &StepLine::grad_norm},
-    {{"train/learning_rate", "trireme_learning_rate", 1, "1", "Learning rate of the step"},
-     &StepLine::learning_rate},
-    {{"train/tokens", "trireme_tokens_total", 1, "1", "Tokens of the run so far", true},
-     &StepLine::tokens},
-    {{"speed/step_ms", "trireme_step_seconds", ms, "s", "Duration of the step"},
-     &StepLine::step_ms},
-    {{"speed/tokens_per_second", "trireme_tokens_per_second", 1, "1", "Tokens a second"},
-     &StepLine::tokens_per_second},
-    {{"speed/mfu", "trireme_mfu_ratio", 1, "1", "Model FLOPs over those of the peak"},
-     &StepLine::mfu},
-    {{"time/exposed_comm_ms", "trireme_exposed_communication_seconds", ms, "s",
-      "Exposed reductions of gradients in the step, on rank 0"},
-     &StepLine::exposed_comm_ms},
-    {{"time/tensor_comm_ms", "trireme_tensor_communication_seconds", ms, "s",
-      "Tensor-parallel collectives in the step, on rank 0"},
-     &StepLine::tensor_comm_ms},
-    {{"time/bubble_ms", "trireme_bubble_seconds", ms, "s",
-      "Waiting for other stages in the step, on rank 0"},
-     &StepLine::bubble_ms},
-    {{"time/data_ms", "trireme_data_seconds", ms, "s", "Reading samples in the step, on rank 0"},
-     &StepLine::data_ms},
-    {{"time/parameters_ms", "trireme_parameters_seconds", ms, "s",
-      "Waiting in forward for what other ranks have updated, on rank 0"},
-     &StepLine::parameters_ms},
-    {{"time/reduction_ms", "trireme_reduction_seconds", ms, "s",
-      "Reductions of gradients in the step, hidden ones too, on rank 0"},
-     &StepLine::reduction_ms},
-    {{"time/optimizer_ms", "trireme_optimizer_seconds", ms, "s", "The update of the step"},
-     &StepLine::optimizer_ms},
-    {{"train/step", "trireme_step", 1, "1", "Steps that are done"}, nullptr},
-}};
-constexpr std::size_t step_number = step_metrics.size() - 1;
-
-constexpr std::array<Metric, 5> other_metrics{{
-    {"eval/loss", "trireme_held_out_loss", 1, "1", "Mean held-out loss in nats per token"},
-    {"eval/perplexity", "trireme_held_out_perplexity", 1, "1", "exp of the held-out loss"},
-    {"save/bytes", "trireme_checkpoint_bytes", 1, "By", "Bytes of the last checkpoint"},
-    {"save/stall_ms", "trireme_checkpoint_stall_seconds", ms, "s",
-     "How long training stood still for the last checkpoint"},
-    {"save/write_ms", "trireme_checkpoint_write_seconds", ms, "s",
-     "From the begin of the last checkpoint to its commit"},
-}};
-constexpr std::size_t held_out_loss = step_metrics.size();
-constexpr std::size_t perplexity = held_out_loss + 1;
-constexpr std::size_t save_bytes = held_out_loss + 2;
-constexpr std::size_t save_stall = held_out_loss + 3;
-constexpr std::size_t save_write = held_out_loss + 4;
 
 struct ActivityName {
   ActivityKind kind;
@@ -89,10 +33,21 @@ const char* activity_name(ActivityKind kind) {
 }
 
 /// The later of two saves of a step counts, be it on the nodes or in the run directory.
-void add(Row& row, std::size_t metric, double value) {
+void add(Row& row, const Metric& metric, double value) {
   if (!std::isfinite(value)) return;
-  std::erase_if(row.points, [metric](const Point& point) { return point.metric == metric; });
-  row.points.push_back({metric, value});
+  const auto index = static_cast<std::size_t>(&metric - metrics().data());
+  std::erase_if(row.points, [index](const Point& point) { return point.metric == index; });
+  row.points.push_back({index, value});
+}
+
+const Metric* find_metric(std::string_view name) {
+  const auto all = metrics();
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [name](const Metric& metric) { return metric.name == name; });
+  return found == all.end() ? nullptr : &*found;
+}
+void add(Row& row, const char* name, double value) {
+  add(row, *find_metric(name), value);
 }
 
 /// The largest step of these lines that is not beyond the row's.
@@ -137,8 +92,10 @@ void add_step_activities(Row& row, const StepLine& step) {
 void add_step(Row& row, const StepLine& step) {
   row.time_ms = step.time_ms;
   add_step_activities(row, step);
-  add(row, step_number, static_cast<double>(step.step));
-  for (std::size_t at = 0; at < step_number; ++at) add(row, at, step.*step_metrics[at].number);
+  add(row, "train/step", static_cast<double>(step.step));
+  for (const auto& metric : metrics()) {
+    if (metric.number != nullptr) add(row, metric, step.*metric.number);
+  }
 }
 
 /// The first step of the record from this one on.
@@ -158,9 +115,30 @@ std::int64_t time_of(const RunRecord& record, std::int64_t step) {
 
 std::span<const Metric> metrics() {
   static const auto all = [] {
+    constexpr double ms = 1e-3;
     std::vector<Metric> list;
-    for (const auto& each : step_metrics) list.push_back(each.metric);
-    list.insert(list.end(), other_metrics.begin(), other_metrics.end());
+    for (const auto& each : telemetry::step_fields()) {
+      if (*each.group == '\0') continue;
+      const auto name = base::format("{}/{}", each.group, each.name);
+      const bool is_time = name.ends_with("_ms");
+      list.push_back({name, each.exposition, is_time ? ms : 1, is_time ? "s" : "1", each.help,
+                      each.is_counter, each.number});
+    }
+    // The order of StepLine's members is that of all files that trackers have.
+    std::sort(list.begin(), list.end(), [](const Metric& one, const Metric& other) {
+      static const StepLine line;
+      return &(line.*one.number) < &(line.*other.number);
+    });
+    list.insert(
+        list.end(),
+        {{"train/step", "trireme_step", 1, "1", "Steps that are done"},
+         {"eval/loss", "trireme_held_out_loss", 1, "1", "Mean held-out loss in nats per token"},
+         {"eval/perplexity", "trireme_held_out_perplexity", 1, "1", "exp of the held-out loss"},
+         {"save/bytes", "trireme_checkpoint_bytes", 1, "By", "Bytes of the last checkpoint"},
+         {"save/stall_ms", "trireme_checkpoint_stall_seconds", ms, "s",
+          "How long training stood still for the last checkpoint"},
+         {"save/write_ms", "trireme_checkpoint_write_seconds", ms, "s",
+          "From the begin of the last checkpoint to its commit"}});
     return list;
   }();
   return all;
@@ -176,8 +154,8 @@ std::vector<Row> rows_behind(const RunRecord& record, const Cursor& cursor, bool
   for (const auto& each : record.evaluations) {
     if (each.step <= cursor.evaluation_step || !is_settled(each.step)) continue;
     auto& row = rows[each.step];
-    add(row, held_out_loss, each.loss);
-    add(row, perplexity, std::exp(each.loss));
+    add(row, "eval/loss", each.loss);
+    add(row, "eval/perplexity", std::exp(each.loss));
     add_activity(row, ActivityKind::evaluation, each, each.seconds * 1e3);
   }
   for (const auto& save : record.saves) {
@@ -185,9 +163,9 @@ std::vector<Row> rows_behind(const RunRecord& record, const Cursor& cursor, bool
     if (save.is_left || save.step <= cursor.save_step || !is_settled(save.step)) continue;
     auto& row = rows[save.step];
     if (row.time_ms == 0) row.time_ms = save.time_ms;
-    add(row, save_bytes, save.bytes);
-    add(row, save_stall, save.stall_ms);
-    add(row, save_write, save.write_ms);
+    add(row, "save/bytes", save.bytes);
+    add(row, "save/stall_ms", save.stall_ms);
+    add(row, "save/write_ms", save.write_ms);
     add_activity(row, ActivityKind::save, save, save.write_ms);
   }
   std::vector<Row> all;
@@ -237,7 +215,6 @@ std::optional<Activity> activity_from(const base::Json& json) {
 }  // namespace
 
 std::vector<Row> rows_from(const base::Json& json) {
-  const auto all = metrics();
   std::vector<Row> rows;
   for (const auto& each : json) {
     if (!each.is_object()) continue;
@@ -246,10 +223,9 @@ std::vector<Row> rows_from(const base::Json& json) {
             {}};
     for (const auto& point : each.value("points", base::Json::array())) {
       if (!point.is_array() || point.size() != 2 || !point[1].is_number()) continue;
-      const auto found = std::find_if(
-          all.begin(), all.end(), [&](const Metric& metric) { return point[0] == metric.name; });
-      if (found == all.end()) continue;
-      row.points.push_back({static_cast<std::size_t>(found - all.begin()), point[1].get<double>()});
+      if (!point[0].is_string()) continue;
+      const auto* const metric = find_metric(point[0].get_ref<const std::string&>());
+      if (metric != nullptr) add(row, *metric, point[1].get<double>());
     }
     for (const auto& activity : each.value("activities", base::Json::array())) {
       if (const auto known = activity_from(activity)) row.activities.push_back(*known);

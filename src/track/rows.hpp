@@ -17,12 +17,14 @@ namespace trireme::track {
 
 /// A number of a run that trackers show.
 struct Metric {
-  const char* name = "";        ///< "train/loss", for TensorBoard, W&B and MLflow
+  std::string name;             ///< "train/loss", for TensorBoard, W&B and MLflow
   const char* exposition = "";  ///< "trireme_loss", for Prometheus, in base units
   double to_base_unit = 1;      ///< factor from `name` to `exposition`
   const char* unit = "";        ///< of `exposition` for OpenTelemetry (UCUM): "s", "By", "1"
   const char* help = "";
   bool is_counter = false;
+  /// Null: not a number of a step's line.
+  double telemetry::StepLine::*number = nullptr;
 };
 /// All of them; a Point names one by its index.
 std::span<const Metric> metrics();

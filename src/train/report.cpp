@@ -8,6 +8,7 @@
 #include "trireme/base/shell_word.hpp"
 #include "trireme/base/utc.hpp"
 #include "trireme/inference/evaluate.hpp"
+#include "trireme/telemetry/step_fields.hpp"
 
 #include "train/lines/step_lines.hpp"
 
@@ -17,27 +18,6 @@
 namespace trireme::train {
 
 using base::Json;
-
-double StepRecord::computing_seconds() const {
-  const double waiting = exposed_seconds + tensor_seconds.value_or(0) + bubble_seconds +
-                         parameters_seconds.value_or(0) + data_seconds;
-  return std::max(0.0, seconds - waiting);
-}
-
-void StepRecord::take(const engine::ScheduleOutcome& outcome) {
-  loss = outcome.loss;
-  step_tokens = outcome.tokens;
-  bubble_seconds = outcome.bubble_seconds;
-  stage_bubble_seconds = outcome.stage_bubble_seconds;
-  tensor_seconds = outcome.tensor_seconds;
-  parameters_seconds = outcome.parameters_seconds;
-}
-
-void StepRecord::take(const engine::ReduceOutcome& outcome) {
-  gradient_norm = outcome.gradient_norm;
-  exposed_seconds = outcome.exposed_seconds;
-  reduction_seconds = outcome.busy_seconds;
-}
 
 Report::Report(const Settings& settings) : settings_(settings) {
   if (!settings_.speaks) return;
@@ -132,21 +112,6 @@ void Report::finished(const FinishRecord& record) {
                   base::count_text(static_cast<double>(record.tokens)), held_out, run, run);
 }
 
-namespace {
-
-/// The update's time, and its parts: computing is what the others leave.
-void add_optimizer(Json& line, double seconds, const engine::UpdateOutcome& update) {
-  const double moves = update.gather_seconds + update.scatter_seconds + update.parameters_seconds;
-  line["optimizer_ms"] = seconds * 1e3;
-  line["optimizer_phases_ms"] = {{"gather", update.gather_seconds * 1e3},
-                                 {"compute", (seconds - moves) * 1e3},
-                                 {"scatter", update.scatter_seconds * 1e3},
-                                 {"parameters", update.parameters_seconds * 1e3},
-                                 {"exposed", update.exposed_seconds * 1e3}};
-}
-
-}  // namespace
-
 void Report::started_up(std::int64_t step, const std::vector<runtime::StartUp::Phase>& phases) {
   if (!settings_.speaks) return;
   Json seconds;
@@ -155,42 +120,19 @@ void Report::started_up(std::int64_t step, const std::vector<runtime::StartUp::P
   base::log::info("train", "first step after {}", runtime::text(phases));
 }
 
-void Report::step(const StepRecord& record) {
+void Report::step(StepRecord record) {
   if (!settings_.speaks) return;
-  const double per_second = static_cast<double>(record.step_tokens) / record.seconds;
-  const double flops = settings_.flops_per_token * per_second;
+  record.tokens_per_second = static_cast<double>(record.step_tokens) / record.seconds();
+  const double flops = settings_.flops_per_token * record.tokens_per_second;
   if (settings_.peak_may_be_beaten && flops > settings_.peak_flops) {
     settings_.peak_flops = flops;
     // Limit: a machine whose GEMMs are slower than its steps must not be measured again and again.
     constexpr int most_measurements = 3;
     if (peaks_beaten_ < most_measurements) peak_is_beaten_ = true;
   }
-  const double mfu = flops / settings_.peak_flops;
-  Json line{{"kind", "train"},
-            {"step", record.step},
-            {"loss", record.loss},
-            {"grad_norm", record.gradient_norm},
-            {"learning_rate", record.learning_rate},
-            {"tokens", record.tokens},
-            {"first_sample", record.first_sample},
-            {"epochs", record.epochs},
-            {"step_ms", record.seconds * 1e3},
-            {"tokens_per_second", per_second},
-            {"mfu", mfu},
-            {"exposed_comm_ms", record.exposed_seconds * 1e3},
-            {"bubble_ms", record.bubble_seconds * 1e3},
-            {"data_ms", record.data_seconds * 1e3}};
-  if (record.optimizer_seconds) add_optimizer(line, *record.optimizer_seconds, record.update);
-  if (record.reduction_seconds) line["reduction_ms"] = *record.reduction_seconds * 1e3;
-  if (record.tensor_seconds) line["tensor_comm_ms"] = *record.tensor_seconds * 1e3;
-  if (record.parameters_seconds) line["parameters_ms"] = *record.parameters_seconds * 1e3;
-  if (record.stage_bubble_seconds.size() > 1) {
-    for (const double seconds : record.stage_bubble_seconds) {
-      line["stage_bubble_ms"].push_back(seconds * 1e3);
-    }
-  }
-  append(std::move(line));
-  lines_->took(record, per_second, mfu);
+  record.mfu = flops / settings_.peak_flops;
+  append(telemetry::to_json(record, record.others()));
+  lines_->took(record, record.tokens_per_second, record.mfu);
 }
 
 bool Report::take_beaten_peak() {
@@ -221,14 +163,14 @@ void Report::skipped(const StepRecord& record, std::int64_t in_a_row) {
           {"event", "skipped"},
           {"step", record.step},
           {"loss", base::number_text(record.loss)},
-          {"grad_norm", base::number_text(record.gradient_norm)},
+          {"grad_norm", base::number_text(record.grad_norm)},
           {"in_a_row", in_a_row},
-          {"tokens", record.tokens}});
+          {"tokens", static_cast<std::uint64_t>(record.tokens)}});
   base::log::warning("train",
                      "step {} is skipped: loss {} and gradient norm {} are not both finite; "
                      "parameters and moments stay as they are ({} in a row)",
                      record.step, base::number_text(record.loss),
-                     base::number_text(record.gradient_norm), in_a_row);
+                     base::number_text(record.grad_norm), in_a_row);
 }
 
 void Report::evaluated(std::int64_t step, const inference::HeldOutLoss& found, double seconds) {

@@ -44,27 +44,28 @@ void Trainer::step() {
   record.learning_rate = curve_.at(record.step);
   record.first_sample = progress_.next_sample;
   engine::BatchLoader(*training_data_).fill(*engine_, record.first_sample);
-  record.data_seconds = span_seconds(begin, SpanKind::data);
+  record.data_ms = 1e3 * span_seconds(begin, SpanKind::data);
   record.take(engine_->run_schedule());
   record.take(engine_->reduce_gradients());
   const auto update_begin = Clock::now();
   record.updated = update(record);
   if (optim::traits(keys_.optimizer.name).updates_matrices && engine_->device().is_host()) {
-    record.optimizer_seconds = seconds_since(update_begin);
+    record.optimizer_ms = 1e3 * seconds_since(update_begin);
   }
-  record.tokens = progress_.advance(engine::global_batch(engine_->options()), record.step_tokens);
+  record.tokens = static_cast<double>(
+      progress_.advance(engine::global_batch(engine_->options()), record.step_tokens));
   record.epochs = training_data_->epochs(progress_.next_sample);
-  record.seconds = span_seconds(begin, SpanKind::step, place, range.serial());
+  record.step_ms = 1e3 * span_seconds(begin, SpanKind::step, place, range.serial());
   observe(record);
 }
 
 bool Trainer::update(StepRecord& record) {
-  switch (nonfinite_->judge(record.loss, record.gradient_norm)) {
+  switch (nonfinite_->judge(record.loss, record.grad_norm)) {
     case NonfiniteSteps::Verdict::update:
       saver_->await_copy();
       record.update = engine_->update({.step = ++progress_.updates,
                                        .learning_rate = record.learning_rate,
-                                       .gradient_norm = record.gradient_norm});
+                                       .gradient_norm = record.grad_norm});
       return true;
     case NonfiniteSteps::Verdict::skip:
       return false;
@@ -96,7 +97,7 @@ void Trainer::stop_before_update(const StepRecord& record) {
                     "optimizer.learning_rate, set optimizer.clip_norm or "
                     "optimizer.skip_nonfinite, or begin another run from an earlier step "
                     "(run.directory=NEW checkpoint.load=STEP)",
-                    base::number_text(record.loss), base::number_text(record.gradient_norm),
+                    base::number_text(record.loss), base::number_text(record.grad_norm),
                     record.step, kept)},
       base::Rank{0}, cluster_.mesh.world_size());
 }
@@ -105,7 +106,7 @@ void Trainer::observe(const StepRecord& record) {
   observers_->reached(record.step);
   rank_times_->add(record);
   if (options_.on_step) options_.on_step(record);
-  longest_batch_seconds_ = std::max(longest_batch_seconds_, record.seconds);
+  longest_batch_seconds_ = std::max(longest_batch_seconds_, record.seconds());
   observers_->tell(record, keys_.train.steps, nonfinite_->in_a_row());
 }
 

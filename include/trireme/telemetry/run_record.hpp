@@ -20,7 +20,7 @@ namespace trireme::telemetry {
 inline constexpr double absent = std::numeric_limits<double>::quiet_NaN();
 double number_of(const base::Json& line, const char* key);
 
-/// Line of kind `train` (docs/run-directory.md).
+/// Line of kind `train` (docs/run-directory.md). Its numbers have their rows in step_fields().
 struct StepLine {
   std::int64_t step = 0;
   std::int64_t restart = 0;
@@ -37,11 +37,11 @@ struct StepLine {
   double tokens_per_second = absent;
   double mfu = absent;
   double exposed_comm_ms = absent;
-  double reduction_ms = absent;
   double tensor_comm_ms = absent;
-  double parameters_ms = absent;
   double bubble_ms = absent;
   double data_ms = absent;
+  double parameters_ms = absent;
+  double reduction_ms = absent;
   double optimizer_ms = absent;
   /// [stage]; empty where a line has none.
   std::vector<float> stage_bubble_ms = {};

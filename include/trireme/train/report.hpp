@@ -8,6 +8,7 @@
 #include "trireme/runtime/start_up.hpp"
 #include "trireme/telemetry/cores_use.hpp"
 #include "trireme/telemetry/metrics.hpp"
+#include "trireme/telemetry/run_record.hpp"
 
 #include <chrono>
 #include <filesystem>
@@ -22,42 +23,24 @@ struct HeldOutLoss;
 
 namespace trireme::train {
 
-/// Data of one update, for log and metrics.
-struct StepRecord {
-  std::int64_t step = 0;
-  double loss = 0;
-  double gradient_norm = 0;
-  double learning_rate = 0;
-  /// Tokens of the step, and of the run so far.
+/// Data of one update, for log and metrics: the numbers of its line, absent where they are not
+/// measured, and what else there is of it. The report adds tokens_per_second and mfu.
+struct StepRecord : telemetry::StepLine {
   std::int64_t step_tokens = 0;
-  std::uint64_t tokens = 0;
   /// Global index of the step's first sample.
   std::uint64_t first_sample = 0;
-  /// How often the data are seen after the step (data::TokenDataset::epochs()).
-  double epochs = 0;
-  double seconds = 0;
-  double exposed_seconds = 0;
-  /// With a reduction of gradients under way; nothing where it is not measured.
-  std::optional<double> reduction_seconds = {};
-  double bubble_seconds = 0;
-  /// [stage].
+  /// [stage]; the line's own has less precision.
   std::vector<double> stage_bubble_seconds = {};
-  /// Nothing where it is not measured.
-  std::optional<double> tensor_seconds = {};
-  /// Time that a device stood still for parameters of other data-parallel ranks; nothing where none
-  /// did.
-  std::optional<double> parameters_seconds = {};
-  /// The update with a rule for matrices; nothing on devices, whose work the host only issues.
-  std::optional<double> optimizer_seconds = {};
   engine::UpdateOutcome update = {};
-  /// Reading samples and filling micro-batches.
-  double data_seconds = 0;
   /// False if parameters were not updated, because loss or gradients are not finite.
   bool updated = true;
 
+  double seconds() const { return step_ms / 1e3; }
   /// The step without waiting and communication, as far as they are measured: what tells slow ranks
   /// from those that wait for them.
   double computing_seconds() const;
+  /// Fields of the line that are no single numbers, by name.
+  base::Json others() const;
 
   void take(const engine::ScheduleOutcome& outcome);
   void take(const engine::ReduceOutcome& outcome);
@@ -182,7 +165,7 @@ class Report {
   void processors(std::int64_t step, const telemetry::CoresUse& use);
   /// Records a step. One that beats a measured peak raises it: no run can exceed its machine's
   /// peak.
-  void step(const StepRecord& record);
+  void step(StepRecord record);
   /// Records a step that has changed nothing (optimizer.skip_nonfinite).
   void skipped(const StepRecord& record, std::int64_t in_a_row);
   /// True if a step has beaten the peak since the last call; limited to the first few times.

@@ -169,7 +169,7 @@ class Wandb : public Sink {
   /// Record{num 1, history 2 {item 1 {key 1, value_json 16}, step 2 {num 1}}}.
   static Message history(const RunFacts& run, const Row& row, Position& position) {
     Message items;
-    const auto add = [&items](const char* key, const base::Json& value) {
+    const auto add = [&items](std::string_view key, const base::Json& value) {
       items.message(1, Message().text(1, key).text(16, base::json_text(value)));
     };
     for (const auto& point : row.points) add(metrics()[point.metric].name, point.value);

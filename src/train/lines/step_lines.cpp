@@ -46,7 +46,7 @@ double StepLines::seconds_left(std::int64_t step) const {
 
 void StepLines::took(const StepRecord& record, double tokens_per_second, double mfu) {
   push(losses_, record.loss, drawn_losses);
-  push(seconds_, record.seconds, timed_steps);
+  push(seconds_, record.seconds(), timed_steps);
   const std::vector<double> losses(losses_.begin(), losses_.end());
   const auto trend = base::trend_of(std::span(losses).last(std::min(losses.size(), trend_losses)));
   const StepFigures figures{record, settings_.steps,           tokens_per_second,

@@ -93,12 +93,12 @@ std::string long_step_line(const StepFigures& figures) {
   const auto& record = figures.record;
   return joined({{step_text(figures)},
                  {loss_text(figures)},
-                 {format("norm {:.3f}", record.gradient_norm)},
+                 {format("norm {:.3f}", record.grad_norm)},
                  {format("rate {:.2e}", record.learning_rate)},
                  {speed_text(figures)},
                  {mfu_text(figures)},
-                 {format("exposed {:.1f} ms", record.exposed_seconds * 1e3)},
-                 {format("bubble {:.1f} ms", record.bubble_seconds * 1e3)},
+                 {format("exposed {:.1f} ms", record.exposed_comm_ms)},
+                 {format("bubble {:.1f} ms", record.bubble_ms)},
                  {left_text(figures)}},
                 false);
 }

@@ -63,7 +63,7 @@ TEST_CASE("the first rank records the times of all, and the use of their cores")
   train::Report report(settings);
   train::RankTimesRecorder recorder(cluster, path);
   train::StepRecord step;
-  step.seconds = 0.25 * (1 + cluster.rank.value());
+  step.step_ms = 250.0 * (1 + cluster.rank.value());
   for (step.step = 1; step.step <= 3; ++step.step) {
     recorder.add(step);
     if (step.step == 1) compute();

@@ -32,7 +32,8 @@ train::StepRecord record_of(std::int64_t step, std::int64_t tokens, double secon
   train::StepRecord record;
   record.step = step;
   record.step_tokens = tokens;
-  record.seconds = seconds;
+  record.step_ms = seconds * 1e3;
+  record.loss = 0;
   return record;
 }
 
@@ -107,12 +108,12 @@ TEST_CASE("waits and the time left are told as they were counted") {
   train::Report report(settings);
   for (const std::int64_t step : {9, 10, 40}) {
     auto record = record_of(step, 1000, 2.5);
-    record.exposed_seconds = 0.25;
-    record.bubble_seconds = 0.5;
-    record.data_seconds = 0.125;
+    record.exposed_comm_ms = 250;
+    record.bubble_ms = 500;
+    record.data_ms = 125;
     if (step == 9) {
-      record.tensor_seconds = 0.75;
-      record.parameters_seconds = 0.375;
+      record.tensor_comm_ms = 750;
+      record.parameters_ms = 375;
       record.stage_bubble_seconds = {0.5, 1};
     } else {
       record.stage_bubble_seconds = {0.5};

@@ -23,7 +23,11 @@ train::StepRecord record_of(std::int64_t step, double loss) {
   train::StepRecord record;
   record.step = step;
   record.loss = loss;
-  record.seconds = 0.5;
+  record.step_ms = 500;
+  record.grad_norm = 0;
+  record.learning_rate = 0;
+  record.exposed_comm_ms = 0;
+  record.bubble_ms = 0;
   return record;
 }
 
