@@ -7,6 +7,7 @@
 #include "trireme/base/log.hpp"
 #include "trireme/base/path.hpp"
 #include "trireme/model/model_check.hpp"
+#include "trireme/model/model_fields.hpp"
 
 #include "rope_fields.hpp"
 
@@ -190,13 +191,8 @@ Json config_json(const ModelConfig& config) {
     }
     return json;
   }
-  json["hidden_size"] = config.hidden_size;
-  json["intermediate_size"] = config.intermediate_size;
-  json["num_hidden_layers"] = config.num_hidden_layers;
-  json["num_attention_heads"] = config.num_attention_heads;
-  json["num_key_value_heads"] = config.num_key_value_heads;
-  json["head_dim"] = config.head_dim;
-  json["max_position_embeddings"] = config.max_position_embeddings;
+  // vocab_size keeps its place above.
+  model::for_each_size([&](const char* name, auto, auto member) { json[name] = config.*member; });
   json["rms_norm_eps"] = decimal(config.norm_eps);
   json["hidden_act"] = "silu";
   json["attention_bias"] = false;

@@ -3,6 +3,7 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/base/json_text.hpp"
+#include "trireme/model/model_fields.hpp"
 
 #include <optional>
 #include <string_view>
@@ -78,8 +79,7 @@ void check_unused(FieldReader& inner, RopeScalingKind kind, std::vector<std::str
     return;
   }
   warnings.push_back(base::format("{}: no effect has {} (rope_type = {} does not know it)",
-                                  inner.where(), numbers,
-                                  kind == RopeScalingKind::linear ? "linear" : "default"));
+                                  inner.where(), numbers, model::name(kind)));
 }
 
 void read_scaling(FieldReader& outer, FieldReader& inner, ModelConfig& model) {
@@ -164,16 +164,10 @@ void read_rope(FieldReader& reader, ModelConfig& model, std::vector<std::string>
 Json rope_json(const ModelConfig& config) {
   const auto& rope = config.rope_scaling;
   Json json;
-  json["rope_type"] = rope.kind == RopeScalingKind::llama3   ? "llama3"
-                      : rope.kind == RopeScalingKind::linear ? "linear"
-                                                             : "default";
+  json["rope_type"] = model::name(rope.kind);
   json["rope_theta"] = config.rope_theta;
-  if (rope.kind != RopeScalingKind::none) json["factor"] = rope.factor;
-  if (rope.kind == RopeScalingKind::llama3) {
-    json["low_freq_factor"] = rope.low_freq_factor;
-    json["high_freq_factor"] = rope.high_freq_factor;
-    json["original_max_position_embeddings"] = rope.original_max_position_embeddings;
-  }
+  model::for_each_rope_number(
+      rope.kind, [&](const char* name, auto, auto member) { json[name] = rope.*member; });
   return json;
 }
 

@@ -5,10 +5,10 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/suggest.hpp"
 #include "trireme/model/model_check.hpp"
+#include "trireme/model/model_fields.hpp"
 #include "trireme/model/parameters.hpp"
 
-#include <algorithm>
-#include <cmath>
+#include <type_traits>
 
 namespace trireme::model {
 namespace {
@@ -40,39 +40,29 @@ base::Result<ModelConfig> with_defaults(ModelConfig model, const config::Config&
   return model;
 }
 
-void override_sizes(ModelConfig& model, const config::ModelOptions& keys) {
-  model.vocab_size = keys.vocab_size.value_or(model.vocab_size);
-  model.hidden_size = keys.hidden_size.value_or(model.hidden_size);
-  model.intermediate_size = keys.intermediate_size.value_or(model.intermediate_size);
-  model.head_dim = keys.head_dim.value_or(model.head_dim);
-  model.max_position_embeddings =
-      keys.max_position_embeddings.value_or(model.max_position_embeddings);
-  model.num_hidden_layers = keys.num_hidden_layers.value_or(model.num_hidden_layers);
-  model.num_attention_heads = keys.num_attention_heads.value_or(model.num_attention_heads);
-  model.num_key_value_heads = keys.num_key_value_heads.value_or(model.num_key_value_heads);
+/// A visitor of fields that gives the model the values of those keys that are given.
+template <typename Model, typename Keys>
+auto taking(Model& model, const Keys& keys) {
+  return [&model, &keys](const char*, auto key, auto member) {
+    using Number = std::remove_reference_t<decltype(model.*member)>;
+    if (const auto& given = keys.*key) model.*member = static_cast<Number>(*given);
+  };
 }
 
-void override_numbers(ModelConfig& model, const config::ModelOptions& keys) {
-  const auto set = [](float& number, const std::optional<double>& key) {
-    if (key) number = static_cast<float>(*key);
-  };
-  model.rope_theta = keys.rope_theta.value_or(model.rope_theta);
-  set(model.norm_eps,
-      model.family().norm == NormKind::layer ? keys.layer_norm_eps : keys.rms_norm_eps);
-  set(model.dropout, keys.dropout);
-  set(model.initializer_range, keys.initializer_range);
-  model.tie_word_embeddings = keys.tie_word_embeddings.value_or(model.tie_word_embeddings);
+void override_fields(ModelConfig& model, const config::ModelOptions& keys) {
+  for_each_size(taking(model, keys));
+  for_each_number(model.family(), taking(model, keys));
   auto& rope = model.rope_scaling;
-  const auto& scaling = keys.rope_scaling;
-  rope.kind = scaling.rope_type.value_or(rope.kind);
-  rope.factor = scaling.factor.value_or(rope.factor);
-  rope.low_freq_factor = scaling.low_freq_factor.value_or(rope.low_freq_factor);
-  rope.high_freq_factor = scaling.high_freq_factor.value_or(rope.high_freq_factor);
-  rope.original_max_position_embeddings =
-      scaling.original_max_position_embeddings.value_or(rope.original_max_position_embeddings);
+  rope.kind = keys.rope_scaling.rope_type.value_or(rope.kind);
+  for_each_rope_number(RopeScalingKind::llama3, taking(rope, keys.rope_scaling));
 }
 
 }  // namespace
+
+const char* name(RopeScalingKind kind) {
+  constexpr const char* names[] = {"default", "linear", "llama3"};
+  return names[static_cast<std::size_t>(kind)];
+}
 
 base::Result<Architecture> architecture(std::string_view wanted) {
   for (const auto* each : families()) {
@@ -104,8 +94,7 @@ base::Result<ModelConfig> from_config(const config::Config& config,
         "run.directory or checkpoint.load",
         family_names()));
   }
-  override_sizes(model, keys);
-  override_numbers(model, keys);
+  override_fields(model, keys);
   auto complete = with_defaults(model, config, vocabulary);
   if (!complete) return complete.failure();
   if (auto status = check(*complete); !status) return status.failure();
@@ -116,27 +105,19 @@ namespace {
 
 /// Errors name keys with the prefix.
 base::Status check_shapes(const ModelConfig& config, std::string_view prefix) {
-  const std::pair<const char*, std::int64_t> sizes[] = {
-      {"vocab_size", config.vocab_size},
-      {"hidden_size", config.hidden_size},
-      {"intermediate_size", config.intermediate_size},
-      {"num_hidden_layers", config.num_hidden_layers},
-      {"num_attention_heads", config.num_attention_heads},
-      {"num_key_value_heads", config.num_key_value_heads},
-      {"head_dim", config.head_dim},
-      {"max_position_embeddings", config.max_position_embeddings},
-  };
   // Larger sizes would let byte counts of one tensor exceed 64 bits.
   constexpr std::int64_t largest = std::int64_t{1} << 28;
-  for (const auto& [key, value] : sizes) {
-    if (value < 1 || value > largest) {
-      return mistake(value == 0 ? base::format("{}{} is not given (a {} model needs it); set "
-                                               "it, or model.from",
-                                               prefix, key, name(config.architecture))
-                                : base::format("{}{} = {} is out of range; use 1 to {}", prefix,
-                                               key, value, largest));
-    }
-  }
+  base::Status sizes;
+  for_each_size([&](const char* key, auto, auto member) {
+    const std::int64_t value = config.*member;
+    if (!sizes.ok() || (value >= 1 && value <= largest)) return;
+    sizes = mistake(value == 0 ? base::format("{}{} is not given (a {} model needs it); set "
+                                              "it, or model.from",
+                                              prefix, key, name(config.architecture))
+                               : base::format("{}{} = {} is out of range; use 1 to {}", prefix, key,
+                                              value, largest));
+  });
+  if (!sizes.ok()) return sizes;
   if (config.num_attention_heads % config.num_key_value_heads != 0) {
     return mistake(
         base::format("{}num_key_value_heads = {} does not divide {}num_attention_heads = {} (each "

@@ -3,9 +3,11 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/model/model_fields.hpp"
 #include "trireme/model/parameters.hpp"
 
 #include <algorithm>
+#include <type_traits>
 
 namespace trireme::model {
 namespace {
@@ -13,36 +15,33 @@ namespace {
 using base::format;
 using base::number_text;
 
+template <typename Number>
+std::string text_of(Number number) {
+  if constexpr (std::is_floating_point_v<Number>) return number_text(number);
+  return format("{}", number);
+}
+
 /// Sets keys that are `auto`; values that were given stay.
 class Filling {
  public:
   explicit Filling(const config::Config& config) : config_(config) {}
 
-  void set(const char* key, const std::string& text) {
+  void set(const std::string& key, const std::string& text) {
     if (!config_.automatic(key)) return;
     config_ = base::value_or_throw(config_.with(key, text, config::Origin::program("auto")));
   }
-  void set(const char* key, std::int64_t value) { set(key, format("{}", value)); }
+  /// A visitor of fields that sets their keys, which begin with `prefix`.
+  template <typename Model>
+  auto setting(const std::string& prefix, const Model& model) {
+    return [this, prefix, &model](const char* name, auto, auto member) {
+      set(prefix + name, text_of(model.*member));
+    };
+  }
   const config::Config& config() const { return config_; }
 
  private:
   config::Config config_;
 };
-
-void set_rope(Filling& to, const ModelConfig& model) {
-  const auto& rope = model.rope_scaling;
-  to.set("model.rope_theta", number_text(model.rope_theta));
-  to.set("model.rope_scaling.rope_type", rope.kind == RopeScalingKind::llama3   ? "llama3"
-                                         : rope.kind == RopeScalingKind::linear ? "linear"
-                                                                                : "default");
-  if (rope.kind == RopeScalingKind::none) return;
-  to.set("model.rope_scaling.factor", number_text(rope.factor));
-  if (rope.kind != RopeScalingKind::llama3) return;
-  to.set("model.rope_scaling.low_freq_factor", number_text(rope.low_freq_factor));
-  to.set("model.rope_scaling.high_freq_factor", number_text(rope.high_freq_factor));
-  to.set("model.rope_scaling.original_max_position_embeddings",
-         rope.original_max_position_embeddings);
-}
 
 /// True for keys that stored weights depend on.
 bool belongs_to_weights(const schema::Key& key, const ModelConfig& trained) {
@@ -72,20 +71,13 @@ std::string cited(const config::Config& config, const config::Config& filled,
 config::Config with_model(const config::Config& config, const ModelConfig& model) {
   Filling to(config);
   to.set("model.architecture", name(model.architecture));
-  to.set("model.vocab_size", model.vocab_size);
-  to.set("model.hidden_size", model.hidden_size);
-  to.set("model.intermediate_size", model.intermediate_size);
-  to.set("model.num_hidden_layers", model.num_hidden_layers);
-  to.set("model.num_attention_heads", model.num_attention_heads);
-  to.set("model.num_key_value_heads", model.num_key_value_heads);
-  to.set("model.head_dim", model.head_dim);
-  to.set("model.max_position_embeddings", model.max_position_embeddings);
-  const bool layer_norm = model.family().norm == NormKind::layer;
-  to.set(layer_norm ? "model.layer_norm_eps" : "model.rms_norm_eps", number_text(model.norm_eps));
-  to.set("model.tie_word_embeddings", model.tie_word_embeddings ? "true" : "false");
-  to.set("model.dropout", number_text(model.dropout));
-  to.set("model.initializer_range", number_text(model.initializer_range));
-  if (model.has_rotary()) set_rope(to, model);
+  for_each_size(to.setting("model.", model));
+  for_each_number(model.family(), to.setting("model.", model));
+  if (model.has_rotary()) {
+    const auto& rope = model.rope_scaling;
+    to.set("model.rope_scaling.rope_type", model::name(rope.kind));
+    for_each_rope_number(rope.kind, to.setting("model.rope_scaling.", rope));
+  }
   return to.config();
 }
 

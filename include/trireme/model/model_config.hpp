@@ -18,6 +18,8 @@ inline const char* name(Architecture architecture) {
 base::Result<Architecture> architecture(std::string_view name);
 
 using RopeScalingKind = config::RopeType;
+/// "default", "linear" or "llama3".
+const char* name(RopeScalingKind kind);
 
 /// Stretching of rotary frequencies for contexts longer than the one trained on.
 struct RopeScaling {
@@ -28,7 +30,7 @@ struct RopeScaling {
   std::int64_t original_max_position_embeddings = 8192;
 };
 
-/// Sizes and choices of a transformer, in Hugging Face's words.
+/// Sizes and choices of a transformer, in Hugging Face's words; model_fields.hpp lists them.
 struct ModelConfig {
   Architecture architecture = Architecture::llama;
   std::int64_t vocab_size = 0;
