@@ -124,7 +124,7 @@ void Checker::rope_scaling() {
     }
   }
   if (rope.low_freq_factor && rope.high_freq_factor &&
-      *rope.low_freq_factor >= *rope.high_freq_factor) {
+      !can_blend(*rope.low_freq_factor, *rope.high_freq_factor)) {
     mistake("{} is not below {} (wavelengths between the two are blended); swap them",
             cited("model.rope_scaling.low_freq_factor"),
             cited("model.rope_scaling.high_freq_factor"));

@@ -88,18 +88,8 @@ base::Status check(const EngineOptions& options) {
     auto status = device::check_attention(attention_of(options), *options.numerics.gpu_attention);
     if (!status.ok()) return status;
   }
-  if (auto status = sharding::check(options.sharding, options.model,
-                                    options.numerics.gpu_attention.has_value());
-      !status.ok()) {
-    return status;
-  }
-  if (options.sharding.rule.rounding == optim::ParameterRounding::stochastic &&
-      options.numerics.dtype == device::DType::f32) {
-    return base::usage_failure(
-        "numerics.stochastic_rounding = true but numerics.precision = fp32 (parameters are their "
-        "own fp32 masters, and nothing is rounded); use precision bf16 or fp8, or leave it false");
-  }
-  return {};
+  return sharding::check(options.sharding, options.model,
+                         options.numerics.gpu_attention.has_value());
 }
 
 }  // namespace trireme::engine

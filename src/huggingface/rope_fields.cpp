@@ -3,6 +3,7 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/base/json_text.hpp"
+#include "trireme/config/checks.hpp"
 #include "trireme/model/model_fields.hpp"
 
 #include <optional>
@@ -95,7 +96,7 @@ void read_scaling(FieldReader& outer, FieldReader& inner, ModelConfig& model) {
     rope.low_freq_factor = needed(inner, kind, "low_freq_factor");
     rope.high_freq_factor = needed(inner, kind, "high_freq_factor");
     rope.original_max_position_embeddings = read_original(outer, inner, model);
-    if (inner.status().ok() && rope.high_freq_factor <= rope.low_freq_factor) {
+    if (inner.status().ok() && !config::can_blend(rope.low_freq_factor, rope.high_freq_factor)) {
       inner.refuse(base::format("high_freq_factor = {} must exceed low_freq_factor = {}",
                                 rope.high_freq_factor, rope.low_freq_factor));
     }

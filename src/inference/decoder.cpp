@@ -64,6 +64,10 @@ std::vector<layers::SequencePart> largest_step(const DecoderOptions& options) {
 
 }  // namespace
 
+bool can_decode_on_gpus(const model::ModelConfig& model) {
+  return model.head_dim <= device::widest_own_head;
+}
+
 base::Status check(const DecoderOptions& options) {
   if (auto status = model::check(options.model); !status.ok()) return status;
   layout::ParallelArrangement arrangement{
@@ -82,7 +86,7 @@ base::Status check(const DecoderOptions& options) {
       !status.ok()) {
     return status;
   }
-  if (options.gpu_attention && options.model.head_dim > device::widest_own_head) {
+  if (options.gpu_attention && !can_decode_on_gpus(options.model)) {
     return base::usage_failure(base::format(
         "model.head_dim = {} but numerics.backend = cuda (decoding is own kernels' alone, which "
         "take heads of up to {} on GPUs); use numerics.backend = auto",

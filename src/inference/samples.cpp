@@ -91,7 +91,7 @@ base::Status check_task(const SampleTask& task, const config::Config& config,
       !status.ok()) {
     return status;
   }
-  if (config.options().numerics.on_gpus() && model.head_dim > device::widest_own_head) {
+  if (config.options().numerics.on_gpus() && !can_decode_on_gpus(model)) {
     return base::usage_failure(base::format(
         "{} does not go with model.head_dim = {} on GPUs (decoding is own kernels' alone, which "
         "take heads of up to {} there); leave the key empty",

@@ -14,6 +14,11 @@ namespace trireme::config {
 /// the mesh is made. The failure lists every mistake, one a line. Config::resolve() has called it.
 base::Status check(const Config& config);
 
+/// Rule of a llama3 scaling: wavelengths between the two factors are blended.
+constexpr bool can_blend(double low_freq_factor, double high_freq_factor) {
+  return low_freq_factor < high_freq_factor;
+}
+
 /// Values that a run takes though it cannot follow them to their end, with what it does instead,
 /// one sentence each: a short trial of a configuration need not change them.
 std::vector<std::string> notes(const Config& config);

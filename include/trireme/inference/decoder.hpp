@@ -30,6 +30,10 @@ struct DecoderOptions {
   std::int64_t rows_at_once = 1;
 };
 
+/// Whether own kernels of GPUs, which decode alone there, take the model's heads: up to
+/// device::widest_own_head.
+bool can_decode_on_gpus(const model::ModelConfig& model);
+
 /// Refuses options that do not fit together, with key, value and rule.
 base::Status check(const DecoderOptions& options);
 

@@ -241,15 +241,3 @@ TEST_CASE("momentum sgd rounds at random as well") {
   CHECK(found.elements > 0);
   CHECK(found.differences == 0);
 }
-
-TEST_CASE("fp32 parameters cannot be rounded at random") {
-  if (mpi().world_size() != 1) return;
-  auto options =
-      options_for(Architecture::gpt2, layout::Mesh::of(1, 1, 1), ParameterRounding::stochastic);
-  CHECK(engine::check(options).ok());
-  options.numerics.dtype = device::DType::f32;
-  const auto status = engine::check(options);
-  REQUIRE_FALSE(status.ok());
-  CHECK(status.failure().code == base::ExitCode::usage);
-  CHECK(status.failure().text.find("numerics.stochastic_rounding") != std::string::npos);
-}
