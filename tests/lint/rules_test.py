@@ -120,6 +120,12 @@ class RulesTest(unittest.TestCase):
         self.finds("pragma once", "include/trireme/a/b.hpp", "int a;\n")
         self.passes("include/trireme/a/b.hpp", "#pragma once\nint a;\n")
 
+    def test_every_program_is_built_by_all(self):
+        for name in ("perf/bench/a/CMakeLists.txt", "scripts/cmake/A.cmake"):
+            self.finds("EXCLUDE_FROM_ALL", name, "add_executable(bench_a\n  EXCLUDE_FROM_ALL a.cpp)\n")
+        self.passes("perf/bench/a/CMakeLists.txt", "add_executable(bench_a a.cpp)  # EXCLUDE_FROM_ALL\n")
+        self.passes("src/a/CMakeLists.txt", "add_library(a OBJECT EXCLUDE_FROM_ALL a.cpp)\n")
+
     def test_a_comment_begins_with_its_noun(self):
         for text in ("/// Of a rank.\nint a;\n", "int a;  ///< What it is\n", "  // What is left.\n",
                      "/// A.\n///\n/// Of b.\n", "int a;  // a\n// Of b.\n"):

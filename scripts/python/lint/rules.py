@@ -21,6 +21,7 @@ SWITCH = re.compile(r"\bswitch\s*\(")
 DEFAULT = re.compile(r"^\s*default\s*:")
 DUMP = re.compile(r"\.dump\s*\(")
 THROWING_QUESTION = re.compile(r"\b(?:fs|filesystem)::(exists|is_directory|absolute)\s*\(")
+PROGRAM_ON_DEMAND = re.compile(r"\badd_executable\s*\([^)]*\bEXCLUDE_FROM_ALL\b")
 ISSUED = re.compile(r"\bissue\(\s*(?:\w+::)*(\w+)\{")
 MOST_POSITIONAL_OPERANDS = 4
 COMMENT = re.compile(r"//[/!]?<?\s*(\S.*)?$")
@@ -183,6 +184,17 @@ def header_guards(path, lines):
         yield 1, "no #pragma once in the first lines"
 
 
+def programs_on_demand(path, lines):
+    """A program that no build makes stops compiling, and nobody sees it."""
+    if path.name != "CMakeLists.txt" and path.suffix != ".cmake":
+        return
+    text = "\n".join(line.split("#")[0] for line in lines)
+    for match in PROGRAM_ON_DEMAND.finditer(text):
+        number = text.count("\n", 0, match.start()) + 1
+        yield number, ("a program outside of `all` (no build would see it break); leave "
+                       "EXCLUDE_FROM_ALL out")
+
+
 def comment_begins(path, lines):
     """A comment begins with the noun that it is about; one that begins with "Of" or "What" leaves it out."""
     if not is_cpp(path):
@@ -263,7 +275,7 @@ def code_of(line):
 
 LINE_RULES = [license.names_license, file_names, unfinished_work, environment, conditionals, macros,
               json_writers, throwing_questions, operands_by_place, defaults_of_enums, header_guards,
-              comment_begins, python_syntax]
+              programs_on_demand, comment_begins, python_syntax]
 
 
 def check_text(path, text, exists):
