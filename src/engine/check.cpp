@@ -3,7 +3,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/engine/options.hpp"
-#include "trireme/layout/parallel_rules.hpp"
+#include "trireme/layout/arrange.hpp"
 #include "trireme/model/positions.hpp"
 #include "trireme/sharding/assignment.hpp"
 
@@ -30,10 +30,6 @@ namespace {
 
 layout::ParallelArrangement arrangement_of(const EngineOptions& options) {
   layout::ParallelArrangement arrangement{
-      .world_size = options.sharding.mesh.world_size(),
-      .tensor = options.sharding.mesh.degree(Axis::tensor),
-      .pipeline = options.sharding.mesh.degree(Axis::pipeline),
-      .data = options.sharding.mesh.degree(Axis::data),
       .sequence = options.sharding.sequence_parallel == model::SequenceParallel::on,
       .schedule = options.schedule.kind,
       .virtual_stages = options.schedule.virtual_stages,
@@ -42,6 +38,7 @@ layout::ParallelArrangement arrangement_of(const EngineOptions& options) {
       .micro_batch = options.schedule.micro_batch,
       .sequence_length = options.schedule.sequence_length,
       .micro_batches = options.schedule.micro_batches};
+  layout::describe(options.sharding.mesh, arrangement);
   model::describe(options.model, arrangement);
   return arrangement;
 }

@@ -141,9 +141,7 @@ base::Result<EngineOptions> options_from(const config::Config& config,
                                          const model::ModelConfig& model, const layout::Mesh& mesh,
                                          base::Rank rank) {
   auto arrangement = arrangement_of(config, model);
-  arrangement.tensor = mesh.degree(Axis::tensor);
-  arrangement.pipeline = mesh.degree(Axis::pipeline);
-  arrangement.data = mesh.degree(Axis::data);
+  layout::describe(mesh, arrangement);
   if (auto status = check(config, arrangement); !status.ok()) return status.failure();
 
   const auto& keys = config.options();

@@ -5,6 +5,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/engine/registrations.hpp"
 #include "trireme/engine/state_parts.hpp"
+#include "trireme/layout/arrange.hpp"
 #include "trireme/model/positions.hpp"
 #include "trireme/model/stage_parameters.hpp"
 
@@ -71,11 +72,10 @@ bool can_decode_on_gpus(const model::ModelConfig& model) {
 base::Status check(const DecoderOptions& options) {
   if (auto status = model::check(options.model); !status.ok()) return status;
   layout::ParallelArrangement arrangement{
-      .tensor = options.mesh.degree(Axis::tensor),
-      .pipeline = options.mesh.degree(Axis::pipeline),
       .virtual_stages = 1,
       .stage_layers =
           std::vector<std::int64_t>(options.stage_layers.begin(), options.stage_layers.end())};
+  layout::describe(options.mesh, arrangement);
   model::describe(options.model, arrangement);
   if (auto status = layout::check(arrangement); !status.ok()) return status;
   if (auto status = model::check_positions(

@@ -26,4 +26,11 @@ base::Result<Mesh> arrange(ParallelArrangement arrangement, int world_size) {
                       world_size);
 }
 
+void describe(const Mesh& mesh, ParallelArrangement& arrangement) {
+  arrangement.world_size = mesh.world_size();
+  arrangement.tensor = mesh.degree(Axis::tensor);
+  arrangement.pipeline = mesh.degree(Axis::pipeline);
+  arrangement.data = mesh.degree(Axis::data);
+}
+
 }  // namespace trireme::layout

@@ -3,6 +3,7 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/base/suggest.hpp"
+#include "trireme/layout/arrange.hpp"
 
 #include "layout/even_counts.hpp"
 #include "mesh_choices.hpp"
@@ -141,10 +142,7 @@ void Rules::world() {
                                      {Axis::tensor, as_degree(*given_.tensor)}};
   const auto suits = [&](const Mesh& mesh) {
     auto other = given_;
-    other.world_size = mesh.world_size();
-    other.tensor = mesh.degree(Axis::tensor);
-    other.pipeline = mesh.degree(Axis::pipeline);
-    other.data = mesh.degree(Axis::data);
+    describe(mesh, other);
     return violations(other).empty();
   };
   add(ParallelRule::world_not_filled, degrees, wrong_product(axes, as_degree(ranks), suits).text);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "trireme/layout/mesh.hpp"
-#include "trireme/layout/parallel_rules.hpp"
+#include "trireme/layout/arrange.hpp"
 #include "trireme/model/model_config.hpp"
 
 #include <cstdint>
@@ -13,10 +12,9 @@ namespace trireme::testing {
 /// Whether the mesh can hold the model, by layout::check(): whole heads per tensor-parallel rank, a
 /// layer per stage.
 inline base::Status check_on(const model::ModelConfig& config, const layout::Mesh& mesh) {
-  layout::ParallelArrangement arrangement{.tensor = mesh.degree(layout::Axis::tensor),
-                                          .pipeline = mesh.degree(layout::Axis::pipeline),
-                                          .virtual_stages = 1,
+  layout::ParallelArrangement arrangement{.virtual_stages = 1,
                                           .stage_layers = std::vector<std::int64_t>{}};
+  layout::describe(mesh, arrangement);
   model::describe(config, arrangement);
   return layout::check(arrangement);
 }

@@ -11,4 +11,7 @@ namespace trireme::layout {
 /// rest of the arrangement decides which others the failure (ExitCode::launch) proposes.
 base::Result<Mesh> arrange(ParallelArrangement arrangement, int world_size);
 
+/// The reverse of arrange(): adds the ranks and the degrees of a mesh.
+void describe(const Mesh& mesh, ParallelArrangement& arrangement);
+
 }  // namespace trireme::layout

@@ -54,3 +54,15 @@ TEST_CASE("degrees that do not fit the world end as a mesh mismatch with the cho
   CHECK_FALSE(arrange({.tensor = 0}, 6).ok());
   CHECK_FALSE(arrange({}, (1 << 24) + 1).ok());
 }
+
+TEST_CASE("a mesh describes the arrangement that it was made of") {
+  for (const auto& asked : {layout::Mesh::of(3, 2, 4), layout::Mesh::of(1, 5, 1)}) {
+    layout::ParallelArrangement described{.heads = 8};
+    describe(asked, described);
+    CHECK(described.world_size == asked.world_size());
+    CHECK(described.heads == 8);
+    const auto again = arrange(described, asked.world_size());
+    REQUIRE(again.ok());
+    CHECK(*again == asked);
+  }
+}
