@@ -5,6 +5,9 @@
 
 namespace trireme::apps {
 
+/// Meaning of the PATH of commands on all steps of a run.
+inline constexpr const char* run_and_folder = "Run folder, or its checkpoints folder";
+
 /// Folder that holds the steps of a run: a run's, or the folder itself. Throws Error (checkpoint).
 std::filesystem::path checkpoints_of(const std::filesystem::path& path);
 
