@@ -5,10 +5,10 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json_lists.hpp"
-#include "trireme/base/json_text.hpp"
-#include "trireme/checkpoint/signature.hpp"
 
 #include "checkpoint/manifest/check.hpp"
+#include "checkpoint/manifest/json_reader.hpp"
+#include "checkpoint/manifest/names.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -18,117 +18,7 @@ namespace {
 
 using base::Json;
 
-constexpr const char* format_name = "trireme-checkpoint";
-
-constexpr const char* digests_key = "digests_sha256";
-
-Json file_json(const StoredFile& file) {
-  Json json{
-      {"name", file.name}, {"bytes", file.bytes}, {"checksums_sha256", file.checksums_sha256}};
-  if (!file.digests_sha256.empty()) json[digests_key] = file.digests_sha256;
-  return json;
-}
-
-Json bucket_json(const Bucket& bucket) {
-  const auto& [first, stride, count] = bucket.files;
-  return {{"dtype", device::name(bucket.dtype)},
-          {"files", {first, stride, count}},
-          {"shard_elements", bucket.shard_elements},
-          {"byte", bucket.byte}};
-}
-
-/// Numbers alone, because a large run has tens of thousands of parts.
-Json part_json(const TensorPart& part) {
-  Json numbers{part.bucket, part.begin};
-  for (const auto* shape : {&part.box.offset, &part.box.length}) {
-    for (const auto number : *shape) numbers.push_back(number);
-  }
-  return numbers;
-}
-
-Json tensor_json(const StoredTensor& tensor) {
-  Json parts = Json::array();
-  for (const auto& part : tensor.parts) parts.push_back(part_json(part));
-  return {{"name", tensor.name},
-          {"dtype", device::name(tensor.dtype)},
-          {"shape", tensor.shape},
-          {"parts", std::move(parts)}};
-}
-
-/// The oldest version that says all of a manifest.
-std::int64_t version_of(const Manifest& manifest) {
-  const auto has_digests = [](const StoredFile& file) { return !file.digests_sha256.empty(); };
-  return manifest.folder.empty() &&
-                 std::none_of(manifest.files.begin(), manifest.files.end(), has_digests)
-             ? 2
-             : 3;
-}
-
-/// JSON list with one element a line, so that people can read and compare manifests.
-template <typename List, typename ToJson>
-std::string lines(const List& list, ToJson to_json) {
-  std::string text;
-  for (const auto& each : list) {
-    text += text.empty() ? "\n" : ",\n";
-    text += base::json_text(to_json(each));
-  }
-  return text;
-}
-
-/// Members of untrusted JSON, each checked for its type; the first failure is kept.
-class Reader {
- public:
-  explicit Reader(std::string_view source) : source_(source) {}
-
-  const Json& member(const Json& object, const char* key) {
-    static const Json nothing;
-    if (!object.is_object() || !object.contains(key)) {
-      fail(base::format("member '{}' is missing", key));
-      return nothing;
-    }
-    return object[key];
-  }
-  std::int64_t number(const Json& json, const char* what) {
-    // Unsigned numbers above the signed range are refused with the negative ones.
-    if (json.is_number_integer() &&
-        (!json.is_number_unsigned() || json.get<std::uint64_t>() <= INT64_MAX)) {
-      const auto value = json.get<std::int64_t>();
-      if (value >= 0) return value;
-    }
-    fail(base::format("'{}' is not a whole number from 0 to 2^63 - 1", what));
-    return 0;
-  }
-  std::string text(const Json& json, const char* what) {
-    if (json.is_string()) return json.get<std::string>();
-    fail(base::format("'{}' is not a text", what));
-    return {};
-  }
-  layout::Shape shape(const Json& json, const char* what) {
-    layout::Shape numbers;
-    if (!json.is_array() || json.empty() || json.size() > max_dimensions) {
-      fail(base::format("'{}' is not a list of 1 to {} numbers", what, max_dimensions));
-      return numbers;
-    }
-    for (const auto& each : json) numbers.push_back(number(each, what));
-    return numbers;
-  }
-  const Json& list(const Json& json, const char* what) {
-    static const Json nothing = Json::array();
-    if (json.is_array()) return json;
-    fail(base::format("'{}' is not a list", what));
-    return nothing;
-  }
-  void fail(std::string text) {
-    if (!failure_) failure_ = base::checkpoint_failure(base::format("{}: {}", source_, text));
-  }
-  const std::optional<base::Failure>& failure_so_far() const { return failure_; }
-
- private:
-  std::string source_;
-  std::optional<base::Failure> failure_;
-};
-
-std::vector<std::uint32_t> checksums_of(Reader& reader, const std::string& hex) {
+std::vector<std::uint32_t> checksums_of(JsonReader& reader, const std::string& hex) {
   std::vector<std::uint32_t> checksums;
   if (hex.size() % 8 != 0) reader.fail("'crc32c' is not 8 hexadecimal digits a block");
   for (std::size_t at = 0; at + 8 <= hex.size(); at += 8) {
@@ -143,7 +33,7 @@ std::vector<std::uint32_t> checksums_of(Reader& reader, const std::string& hex) 
   return checksums;
 }
 
-device::DType dtype_of(Reader& reader, const std::string& text) {
+device::DType dtype_of(JsonReader& reader, const std::string& text) {
   for (const auto dtype : {device::DType::f32, device::DType::bf16, device::DType::i32}) {
     if (text == device::name(dtype)) return dtype;
   }
@@ -151,16 +41,16 @@ device::DType dtype_of(Reader& reader, const std::string& text) {
   return device::DType::f32;
 }
 
-std::size_t index_of(Reader& reader, const Json& object, const char* key) {
+std::size_t index_of(JsonReader& reader, const Json& object, const char* key) {
   return static_cast<std::size_t>(reader.number(reader.member(object, key), key));
 }
 
-layout::Box box_of(Reader& reader, const Json& json) {
+layout::Box box_of(JsonReader& reader, const Json& json) {
   return {reader.shape(reader.member(json, "offset"), "offset"),
           reader.shape(reader.member(json, "length"), "length")};
 }
 
-StoredFile file_of(Reader& reader, const Json& json, std::int64_t version) {
+StoredFile file_of(JsonReader& reader, const Json& json, std::int64_t version) {
   StoredFile file;
   file.name = reader.text(reader.member(json, "name"), "name");
   file.bytes = index_of(reader, json, "bytes");
@@ -177,7 +67,7 @@ StoredFile file_of(Reader& reader, const Json& json, std::int64_t version) {
   return file;
 }
 
-Bucket bucket_of(Reader& reader, const Json& json) {
+Bucket bucket_of(JsonReader& reader, const Json& json) {
   Bucket bucket;
   bucket.dtype = dtype_of(reader, reader.text(reader.member(json, "dtype"), "dtype"));
   const auto& files = reader.list(reader.member(json, "files"), "files");
@@ -194,7 +84,7 @@ Bucket bucket_of(Reader& reader, const Json& json) {
   return bucket;
 }
 
-TensorPart part_of(Reader& reader, const Json& json, std::size_t dimensions) {
+TensorPart part_of(JsonReader& reader, const Json& json, std::size_t dimensions) {
   constexpr const char* what = "parts";
   const auto& numbers = reader.list(json, what);
   if (numbers.size() != 2 + 2 * dimensions) {
@@ -221,7 +111,7 @@ std::int64_t elements_of_unchecked(const layout::Box& box) {
 }
 
 /// Version 1 lists each box with its file and byte: a bucket of one shard.
-TensorPart part_of_version_1(Reader& reader, const Json& json, device::DType dtype,
+TensorPart part_of_version_1(JsonReader& reader, const Json& json, device::DType dtype,
                              std::vector<Bucket>& buckets) {
   auto box = box_of(reader, json);
   const FileRange file{index_of(reader, json, "file"), 1, 1};
@@ -229,7 +119,7 @@ TensorPart part_of_version_1(Reader& reader, const Json& json, device::DType dty
   return {std::move(box), buckets.size() - 1, 0};
 }
 
-StoredTensor tensor_of(Reader& reader, const Json& json, std::int64_t version,
+StoredTensor tensor_of(JsonReader& reader, const Json& json, std::int64_t version,
                        std::vector<Bucket>& buckets) {
   StoredTensor tensor{reader.text(reader.member(json, "name"), "name"),
                       dtype_of(reader, reader.text(reader.member(json, "dtype"), "dtype")),
@@ -311,7 +201,7 @@ class Builder {
     manifest_.state = reader_.member(json, "state");
   }
 
-  Reader reader_;
+  JsonReader reader_;
   Manifest manifest_;
 };
 
@@ -333,22 +223,6 @@ base::Status check_digest(std::string_view text, std::string_view source) {
 bool Manifest::has_digests() const {
   return std::all_of(files.begin(), files.end(),
                      [](const StoredFile& file) { return !file.digests_sha256.empty(); });
-}
-
-std::string manifest_text(const Manifest& manifest, std::string_view key) {
-  auto text = base::format(
-      "{{\"format\":\"{}\",\n\"version\":{},\n\"step\":{},\n\"tokens\":{},\n"
-      "\"tool_version\":{},\n\"block_bytes\":{},\n{}\"state\":{},\n\"files\":[{}],\n"
-      "\"buckets\":[{}],\n\"tensors\":[{}]",
-      format_name, version_of(manifest), manifest.step, manifest.tokens,
-      base::json_text(Json(manifest.tool_version)), manifest.block_bytes,
-      manifest.folder.empty() ? "" : base::format("\"folder\":\"{}\",\n", manifest.folder),
-      base::json_text(manifest.state), lines(manifest.files, file_json),
-      lines(manifest.contents.buckets, bucket_json), lines(manifest.contents.tensors, tensor_json));
-  if (!key.empty()) text += signature_member(text, key);
-  const auto digest = base::hexadecimal(base::sha256(text));
-  text.append(digest_begin).append(digest).append(digest_end);
-  return text;
 }
 
 base::Result<Manifest> parse_manifest(std::string_view text, std::string_view source) {

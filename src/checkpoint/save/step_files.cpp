@@ -5,21 +5,19 @@
 #include "trireme/base/contract.hpp"
 #include "trireme/base/digest.hpp"
 #include "trireme/base/error.hpp"
-#include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
-#include "trireme/checkpoint/output_file.hpp"
 #include "trireme/store/object_store.hpp"
 
 #include "checkpoint/aligned_memory.hpp"
 #include "checkpoint/hdf5/structure.hpp"
 #include "checkpoint/load/stored_file.hpp"
 #include "checkpoint/parallel.hpp"
+#include "checkpoint/save/payload.hpp"
 #include "checkpoint/save/step_output.hpp"
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstring>
 #include <functional>
 #include <future>
 #include <utility>
@@ -41,24 +39,15 @@ void throw_if_cancelled(const std::atomic<bool>* cancelled) {
   throw base::Error(base::ExitCode::checkpoint, "the save was given up");
 }
 
-/// Contiguous values and the byte of the file at which they begin.
-struct Part {
-  std::uint64_t byte;
-  std::span<const std::byte> values;
-  std::uint64_t end() const { return byte + values.size(); }
-};
-
 /// Writes the payload in groups of blocks.
 class PayloadWriter {
  public:
-  /// `parts` ascend by byte; what they do not cover is taken from the structure.
-  PayloadWriter(StepOutput& file, const hdf5::Structure& structure, std::uint64_t group_bytes,
-                std::vector<Part> parts, BlockDigests digests)
+  PayloadWriter(StepOutput& file, const Payload& payload, std::uint64_t group_bytes,
+                BlockDigests digests)
       : file_(file),
-        structure_(structure),
-        bytes_(structure.bytes),
+        payload_(payload),
+        bytes_(payload.bytes()),
         group_bytes_(group_bytes),
-        parts_(std::move(parts)),
         checksums_((bytes_ + block_bytes - 1) / block_bytes, 0),
         digests_(digests == BlockDigests::none ? 0 : checksums_.size()) {}
 
@@ -88,7 +77,7 @@ class PayloadWriter {
       const auto begin = copy * copy_bytes;
       const auto end = std::min(begin + copy_bytes, bytes_);
       const auto values = memory.subspan(copy % 2 * copy_bytes, end - begin);
-      fetch(device, begin, end, values);
+      payload_.copy_from(device, begin, values);
       slot = std::async(std::launch::async, [this, values, at = begin] {
         try {
           write_group(values, at);
@@ -123,7 +112,7 @@ class PayloadWriter {
       checksums_[at / block_bytes] = base::crc32c(block);
       if (!digests_.empty()) digests_[at / block_bytes] = base::sha256(block);
     }
-    if (covered(begin, end)) {
+    if (payload_.covers(begin, end)) {
       file_.write(values, begin);
     } else {
       file_.write_sparse(values, begin);
@@ -131,65 +120,18 @@ class PayloadWriter {
   }
 
   /// File bytes [begin, end): where they are, if one part has them, else put together.
-  std::span<const std::byte> values_of(std::uint64_t begin, std::uint64_t end) {
-    const auto part = first_meeting(begin);
-    if (part != parts_.end() && part->byte <= begin && end <= part->end()) {
-      const auto values = part->values.subspan(begin - part->byte, end - begin);
-      const auto address = reinterpret_cast<std::uintptr_t>(values.data());
-      if (address % OutputFile::direct_alignment == 0) return values;
-    }
+  std::span<const std::byte> values_of(std::uint64_t begin, std::uint64_t end) const {
+    if (const auto values = payload_.in_place(begin, end)) return *values;
     thread_local AlignedMemory memory;
     const std::span buffer(memory.at_least(group_bytes_), end - begin);
-    gather(begin, end, buffer, [](std::span<const std::byte> from, std::byte* to) {
-      std::memcpy(to, from.data(), from.size());
-    });
+    payload_.copy(begin, buffer);
     return buffer;
   }
 
-  /// The same of parts on a device, put together in `memory`.
-  void fetch(device::Device& device, std::uint64_t begin, std::uint64_t end,
-             std::span<std::byte> memory) {
-    gather(begin, end, memory, [&device](std::span<const std::byte> from, std::byte* to) {
-      // Any type of one byte.
-      const auto bytes = static_cast<std::int64_t>(from.size());
-      device.copy_out({const_cast<std::byte*>(from.data()), device::DType::e4m3, {bytes}}, to);
-    });
-    device.synchronize();
-  }
-
-  template <typename Copy>
-  void gather(std::uint64_t begin, std::uint64_t end, std::span<std::byte> memory,
-              const Copy& copy) {
-    auto part = first_meeting(begin);
-    if (!covered(begin, end)) {
-      base::read_at(structure_.file, memory, begin, "HDF5's structure");
-    }
-    for (; part != parts_.end() && part->byte < end; ++part) {
-      const auto from = std::max(begin, part->byte);
-      const auto to = std::min(end, part->end());
-      copy(part->values.subspan(from - part->byte, to - from), &memory[from - begin]);
-    }
-  }
-
-  std::vector<Part>::const_iterator first_meeting(std::uint64_t begin) const {
-    return std::partition_point(parts_.begin(), parts_.end(),
-                                [begin](const Part& each) { return each.end() <= begin; });
-  }
-
-  /// True if parts hold every byte of the range.
-  bool covered(std::uint64_t begin, std::uint64_t end) const {
-    for (auto part = first_meeting(begin); begin < end; ++part) {
-      if (part == parts_.end() || part->byte > begin) return false;
-      begin = part->end();
-    }
-    return true;
-  }
-
   StepOutput& file_;
-  const hdf5::Structure& structure_;
+  const Payload& payload_;
   std::uint64_t bytes_;
   std::uint64_t group_bytes_;
-  std::vector<Part> parts_;
   std::vector<std::uint32_t> checksums_;
   std::vector<base::Sha256> digests_;
 };
@@ -218,69 +160,26 @@ std::string digest_text(std::span<const std::byte> bytes) {
   return base::hexadecimal(base::sha256(bytes));
 }
 
-/// Writes a file of a step: the structure, in it `parts`, and behind both the sums of every byte
-/// before.
+/// Writes a file of a step: the payload, and behind it the sums of every byte before.
 StoredFile write_file(const SaveOptions& options, const std::filesystem::path& path,
-                      const hdf5::Structure& structure, std::vector<Part> parts,
-                      device::Device* device, const std::function<void()>& beside = nullptr) {
-  const auto bytes = structure.bytes;
+                      const Payload& payload, device::Device* device,
+                      const std::function<void()>& beside = nullptr) {
+  const auto bytes = payload.bytes();
   const auto output = create_output(options.files, path, with_sums(bytes, options.digests));
   const auto write_bytes = store::is_url(path) ? store::part_bytes : file_write_bytes;
-  PayloadWriter payload(*output, structure, write_bytes, std::move(parts), options.digests);
+  PayloadWriter writer(*output, payload, write_bytes, options.digests);
   if (device != nullptr && beside) beside();
   if (device != nullptr) {
-    payload.write_from(*device);
+    writer.write_from(*device);
   } else {
-    payload.write(writing_threads(path, options.threads), options.cancelled, beside);
+    writer.write(writing_threads(path, options.threads), options.cancelled, beside);
   }
-  const auto& digests = payload.digests();
-  write_sums(*output, bytes, payload.checksums(), digests);
+  const auto& digests = writer.digests();
+  write_sums(*output, bytes, writer.checksums(), digests);
   output->finish();
-  StoredFile file{path.filename().string(), bytes, digest_text(bytes_of(payload.checksums()))};
+  StoredFile file{path.filename().string(), bytes, digest_text(bytes_of(writer.checksums()))};
   if (!digests.empty()) file.digests_sha256 = digest_text(bytes_of(digests));
   return file;
-}
-
-/// The same parts ascending, neighbours in file and memory as one.
-std::vector<Part> joined(std::vector<Part> parts) {
-  std::sort(parts.begin(), parts.end(),
-            [](const Part& a, const Part& b) { return a.byte < b.byte; });
-  std::vector<Part> result;
-  for (const auto& part : parts) {
-    const bool continues =
-        !result.empty() && result.back().end() == part.byte &&
-        result.back().values.data() + result.back().values.size() == part.values.data();
-    if (continues) {
-      auto& values = result.back().values;
-      values = {values.data(), values.size() + part.values.size()};
-    } else {
-      result.push_back(part);
-    }
-  }
-  return result;
-}
-
-std::vector<Part> parts_of(const Contents& contents, std::size_t rank,
-                           std::span<const device::Tensor> shards) {
-  std::vector<Part> parts;
-  for (const auto& bucket : contents.buckets) {
-    if (!bucket.files.position_of(rank)) continue;
-    // A shard may come in several runs of memory.
-    std::uint64_t written = 0;
-    while (written < bucket.shard_bytes()) {
-      TRIREME_EXPECT(parts.size() < shards.size(), "a rank has the shard of each of its buckets");
-      const auto& values = shards[parts.size()];
-      TRIREME_EXPECT(values.dtype() == bucket.dtype && values.contiguous() &&
-                         values.element_count() > 0 &&
-                         written + values.byte_count() <= bucket.shard_bytes(),
-                     "a shard has its bucket's type and length");
-      parts.push_back({bucket.byte + written,
-                       {static_cast<const std::byte*>(values.raw()), values.byte_count()}});
-      written += values.byte_count();
-    }
-  }
-  TRIREME_EXPECT(parts.size() == shards.size(), "a rank has the shards of its buckets alone");
-  return joined(std::move(parts));
 }
 
 }  // namespace
@@ -292,9 +191,9 @@ std::string shard_name(std::size_t rank) {
 StoredFile write_shard(const SaveOptions& options, const std::filesystem::path& folder,
                        const SaveRequest& request, std::size_t rank,
                        const std::function<void()>& beside) {
-  return write_file(options, folder / shard_name(rank),
-                    hdf5::shard_structure(request.contents, rank),
-                    parts_of(request.contents, rank, request.shards), request.device, beside);
+  const Payload payload(hdf5::shard_structure(request.contents, rank),
+                        payload_parts(request.contents, rank, request.shards));
+  return write_file(options, folder / shard_name(rank), payload, request.device, beside);
 }
 
 void copy_file(const SaveOptions& options, const std::filesystem::path& folder,
@@ -345,7 +244,8 @@ bool has_master(const Contents& contents) {
 
 StoredFile write_master(const SaveOptions& options, const std::filesystem::path& folder,
                         const Manifest& manifest) {
-  return write_file(options, folder / "master.h5", hdf5::master_structure(manifest), {}, nullptr);
+  const Payload payload(hdf5::master_structure(manifest), {});
+  return write_file(options, folder / "master.h5", payload, nullptr);
 }
 
 }  // namespace trireme::checkpoint
