@@ -2,11 +2,8 @@
 #include "trireme/inference/decoder.hpp"
 
 #include "trireme/base/error.hpp"
-#include "trireme/base/format.hpp"
 #include "trireme/engine/registrations.hpp"
 #include "trireme/engine/state_parts.hpp"
-#include "trireme/layout/arrange.hpp"
-#include "trireme/model/positions.hpp"
 #include "trireme/model/stage_parameters.hpp"
 
 #include <algorithm>
@@ -64,36 +61,6 @@ std::vector<layers::SequencePart> largest_step(const DecoderOptions& options) {
 }
 
 }  // namespace
-
-bool can_decode_on_gpus(const model::ModelConfig& model) {
-  return model.head_dim <= device::widest_own_head;
-}
-
-base::Status check(const DecoderOptions& options) {
-  if (auto status = model::check(options.model); !status.ok()) return status;
-  layout::ParallelArrangement arrangement{
-      .virtual_stages = 1,
-      .stage_layers =
-          std::vector<std::int64_t>(options.stage_layers.begin(), options.stage_layers.end())};
-  layout::describe(options.mesh, arrangement);
-  model::describe(options.model, arrangement);
-  if (auto status = layout::check(arrangement); !status.ok()) return status;
-  if (auto status = model::check_positions(
-          options.model,
-          base::format("the longest prompt with --max-tokens, {} tokens in all,",
-                       options.capacity.positions),
-          options.capacity.positions);
-      !status.ok()) {
-    return status;
-  }
-  if (options.gpu_attention && !can_decode_on_gpus(options.model)) {
-    return base::usage_failure(base::format(
-        "model.head_dim = {} but numerics.backend = cuda (decoding is own kernels' alone, which "
-        "take heads of up to {} on GPUs); use numerics.backend = auto",
-        options.model.head_dim, device::widest_own_head));
-  }
-  return {};
-}
 
 struct Decoder::Parts {
   DecoderOptions options;
@@ -310,16 +277,6 @@ void Decoder::share(std::span<std::int32_t> chosen) {
   const auto count = static_cast<std::int64_t>(chosen.size());
   pipeline.host_group().broadcast(device::Tensor(chosen.data(), device::DType::i32, {count}),
                                   pipeline.size() - 1);
-}
-
-engine::MemoryUse measure(const DecoderOptions& options) {
-  const auto groups =
-      comm::make_dry_run_groups(options.mesh, options.rank, comm::DryRunData::untouched);
-  auto memory = Memory::measuring();
-  const auto kernels = device::make_measuring_kernels();
-  Decoder decoder(options, groups.views(), *kernels, memory);
-  decoder.run_largest();
-  return memory.peak_bytes();
 }
 
 }  // namespace trireme::inference
