@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trireme/report/findings.hpp"
-
+// Findings on where the time of a step goes.
 #include "trireme/base/format.hpp"
 
-#include "evidence.hpp"
-#include "figure_texts.hpp"
-#include "run_schedule.hpp"
-#include "steady.hpp"
-#include "time_parts.hpp"
+#include "report/findings/rules.hpp"
+#include "report/run_schedule.hpp"
+#include "report/steady.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
-namespace trireme::report {
+namespace trireme::report::findings {
 namespace {
 
 using base::format;
@@ -31,37 +27,9 @@ constexpr double much_evaluation = 0.25;
 constexpr std::int64_t small_micro_batch = 512;  // tokens
 constexpr std::int64_t many_micro_batches = 4;
 constexpr double low_mfu = 0.50;
-constexpr std::size_t loss_window = 50;
-constexpr double risen_loss = 1.10;
-constexpr double risen_held_out = 1.02;
-constexpr std::size_t evaluations_after_best = 3;
-constexpr double much_repeated = 0.10;
-constexpr std::int64_t few_repeated = 10;
 constexpr double much_hindered = 0.50;
 constexpr double slower = 0.80;
 constexpr double uneven = 3.0;
-constexpr std::size_t least_steps = 100;
-constexpr std::size_t least_timed_steps = 20;
-
-/// The facts that rules look at.
-struct Facts {
-  const RunView& run;
-  /// The record of the newest start: earlier ones had another layout, or another machine.
-  telemetry::RunRecord start;
-  Figures figures;
-  StepFacts step = {};
-  PartTimes times = {};
-  double step_ms = 0;  ///< of all parts; 0 if the steps are too few to tell
-
-  double share(Part part) const { return step_ms > 0 ? of(times, part) / step_ms : 0; }
-  /// "31 % of a step (12.3 of 40.1 ms)".
-  std::string share_text(Part part) const {
-    return format("{:.0f} % of a step ({} of {} ms)", 100 * share(part),
-                  three_digits(of(times, part)), three_digits(step_ms));
-  }
-};
-
-using Verdict = std::optional<std::string>;
 
 /// ": 1.20 GiB a step at 0.90 GB/s".
 std::string reduction_text(const Facts& facts) {
@@ -74,6 +42,39 @@ std::string reduction_text(const Facts& facts) {
   return format(": {} a step at {} or less", base::bytes_text(static_cast<std::uint64_t>(bytes)),
                 rate_text(bytes, exposed));
 }
+
+/// Share of a stage's work that is one of its layers; 0 if the configuration does not tell.
+double layer_share(const RunView& run) {
+  const auto layers = static_cast<double>(run.number("model.num_hidden_layers", 0));
+  return layers > 0 ? static_cast<double>(run.number("parallel.pipeline", 1)) / layers : 0;
+}
+
+/// ", 65536 tokens of them, 1.2 million a second".
+std::string tokens_text(const Facts& facts) {
+  const double tokens = facts.step.tokens;
+  const double ms = of(facts.times, Part::data);
+  if (!(tokens > 0) || !(ms > 0)) return {};
+  return format(", {:.0f} tokens of them, {} a second", tokens,
+                base::count_text(tokens / ms * 1e3));
+}
+
+/// ", 1.20 GiB each in 3400 ms (0.35 GB/s)": of the median save.
+std::string saves_text(const std::vector<telemetry::SaveLine>& saves) {
+  std::vector<double> bytes;
+  std::vector<double> times;
+  for (const auto& save : saves) {
+    bytes.push_back(save.bytes);
+    // A save that training waits for is written while it stands still.
+    times.push_back(std::fmax(save.write_ms, save.stall_ms));
+  }
+  const double size = median(std::move(bytes));
+  const double ms = median(std::move(times));
+  if (!(size > 0) || !(ms > 0)) return {};
+  return format(", {} each in {} ms ({})", base::bytes_text(static_cast<std::uint64_t>(size)),
+                three_digits(ms), rate_text(size, ms));
+}
+
+}  // namespace
 
 Verdict gradients(const Facts& facts) {
   if (facts.share(Part::gradients) < much_reduction) return {};
@@ -99,12 +100,6 @@ Verdict tensor(const Facts& facts) {
       is_within_nodes(facts.run, layout::Axis::tensor)
           ? "give each rank cores that no other program uses (they are on one node)"
           : "keep them within a node");
-}
-
-/// Share of a stage's work that is one of its layers; 0 if the configuration does not tell.
-double layer_share(const RunView& run) {
-  const auto layers = static_cast<double>(run.number("model.num_hidden_layers", 0));
-  return layers > 0 ? static_cast<double>(run.number("parallel.pipeline", 1)) / layers : 0;
 }
 
 Verdict stages(const Facts& facts) {
@@ -151,37 +146,12 @@ Verdict bubble(const Facts& facts) {
       schedule->schedule.stages);
 }
 
-/// ", 65536 tokens of them, 1.2 million a second".
-std::string tokens_text(const Facts& facts) {
-  const double tokens = facts.step.tokens;
-  const double ms = of(facts.times, Part::data);
-  if (!(tokens > 0) || !(ms > 0)) return {};
-  return format(", {:.0f} tokens of them, {} a second", tokens,
-                base::count_text(tokens / ms * 1e3));
-}
-
 Verdict data(const Facts& facts) {
   if (facts.share(Part::data) < much_data) return {};
   return format(
       "{} is reading samples{}: the storage of data.train is slow, or its pages do not fit in "
       "memory; put the token files on faster storage",
       facts.share_text(Part::data), tokens_text(facts));
-}
-
-/// ", 1.20 GiB each in 3400 ms (0.35 GB/s)": of the median save.
-std::string saves_text(const std::vector<telemetry::SaveLine>& saves) {
-  std::vector<double> bytes;
-  std::vector<double> times;
-  for (const auto& save : saves) {
-    bytes.push_back(save.bytes);
-    // A save that training waits for is written while it stands still.
-    times.push_back(std::fmax(save.write_ms, save.stall_ms));
-  }
-  const double size = median(std::move(bytes));
-  const double ms = median(std::move(times));
-  if (!(size > 0) || !(ms > 0)) return {};
-  return format(", {} each in {} ms ({})", base::bytes_text(static_cast<std::uint64_t>(size)),
-                three_digits(ms), rate_text(size, ms));
 }
 
 Verdict saves(const Facts& facts) {
@@ -212,66 +182,6 @@ Verdict micro_batches(const Facts& facts) {
       "a micro-batch has only {} tokens, {} of them make a step, and MFU is {:.0f} %: a larger "
       "train.micro_batch gives larger products at the same train.global_batch",
       tokens, count, 100 * mfu);
-}
-
-Verdict skipped(const Facts& facts) {
-  std::int64_t count = 0;
-  for (const auto& event : facts.start.events) count += event.name == "skipped" ? 1 : 0;
-  if (count == 0) return {};
-  return format(
-      "{} skipped because loss or gradients were not finite: lower "
-      "optimizer.learning_rate, or set optimizer.clip_norm",
-      count == 1 ? std::string("a step was") : format("{} steps were", count));
-}
-
-Verdict rising_loss(const Facts& facts) {
-  const auto& steps = facts.run.record.steps;
-  if (steps.size() < 2 * loss_window || steps.size() < least_steps) return {};
-  double lowest = telemetry::absent;
-  double last = telemetry::absent;
-  for (std::size_t end = loss_window; end <= steps.size(); end += loss_window) {
-    std::vector<double> losses;
-    for (auto at = end - loss_window; at < end; ++at) losses.push_back(steps[at].loss);
-    last = median(std::move(losses));
-    lowest = std::fmin(lowest, last);
-  }
-  if (!(last > risen_loss * lowest)) return {};
-  return format(
-      "the training loss has risen from {:.3f} to {:.3f} (medians of {} steps): lower "
-      "optimizer.learning_rate or set optimizer.clip_norm, and go on from a checkpoint "
-      "before the rise",
-      lowest, last, loss_window);
-}
-
-Verdict overfitting(const Facts& facts) {
-  const auto& evaluations = facts.run.record.evaluations;
-  const auto best = std::find_if(evaluations.begin(), evaluations.end(), [&](const auto& each) {
-    return each.step == facts.figures.best_step;
-  });
-  const auto after = static_cast<std::size_t>(evaluations.end() - best);
-  if (after <= evaluations_after_best ||
-      !(facts.figures.held_out_loss >= risen_held_out * facts.figures.best_held_out_loss)) {
-    return {};
-  }
-  return format(
-      "the held-out loss was lowest at step {} ({:.4f}) and is {:.4f} now: the model "
-      "learns its training data by heart; take the checkpoint of that step "
-      "(checkpoint.keep_best keeps it), or train on more data",
-      facts.figures.best_step, facts.figures.best_held_out_loss, facts.figures.held_out_loss);
-}
-
-Verdict repeated(const Facts& facts) {
-  const auto& record = facts.run.record;
-  const auto all =
-      static_cast<double>(record.repeated_steps) + static_cast<double>(record.steps.size());
-  if (record.repeated_steps < few_repeated ||
-      static_cast<double>(record.repeated_steps) < much_repeated * all) {
-    return {};
-  }
-  return format(
-      "{} steps were lost with earlier starts and made again, {:.0f} % of all: save more "
-      "often (checkpoint.every_minutes, checkpoint.every_steps)",
-      record.repeated_steps, 100 * static_cast<double>(record.repeated_steps) / all);
 }
 
 Verdict slow_down(const Facts& facts) {
@@ -311,64 +221,4 @@ Verdict processors(const Facts& facts) {
   return text.empty() ? Verdict{} : Verdict(std::move(text));
 }
 
-enum class Judged { newest_start, whole_run };
-struct Rule {
-  const char* name = nullptr;
-  Verdict (*judge)(const Facts&) = nullptr;
-  Judged what = Judged::newest_start;
-};
-constexpr std::array<Rule, 15> rules{{
-    {"processors", processors},
-    {"gradients", gradients},
-    {"tensor", tensor},
-    {"stages", stages},
-    {"bubble", bubble},
-    {"data", data},
-    {"saves", saves},
-    {"evaluations", evaluations},
-    {"micro-batches", micro_batches},
-    {"skipped", skipped},
-    {"rising loss", rising_loss, Judged::whole_run},
-    {"overfitting", overfitting, Judged::whole_run},
-    {"repeated", repeated, Judged::whole_run},
-    {"slow down", slow_down},
-    {"uneven steps", uneven_steps},
-}};
-
-/// "in start 3 (steps 121 to 320), "; empty of a run's only start.
-std::string start_text(const Facts& facts) {
-  const auto& steps = facts.start.steps;
-  if (facts.run.record.start_count < 2 || steps.empty()) return {};
-  return format("in start {} (steps {} to {}), ", facts.run.record.start_count, steps.front().step,
-                steps.back().step);
-}
-
-}  // namespace
-
-std::vector<std::string> rule_names() {
-  std::vector<std::string> names;
-  for (const auto& rule : rules) names.emplace_back(rule.name);
-  return names;
-}
-
-std::vector<Finding> findings_of(const RunView& run) {
-  Facts facts{run, newest_start(run.record), figures_of(run), step_facts(run)};
-  if (steady_indices(facts.start).size() >= least_timed_steps) {
-    facts.times = mean_part_times(facts.start);
-    facts.step_ms = sum_of(facts.times);
-  }
-  std::vector<Finding> findings;
-  for (const auto& rule : rules) {
-    auto text = rule.judge(facts);
-    if (!text) continue;
-    if (rule.what == Judged::newest_start) *text = start_text(facts) + *text;
-    findings.push_back({rule.name, std::move(*text)});
-  }
-  return findings;
-}
-
-bool tells_of_time(const RunView& run) {
-  return steady_indices(newest_start(run.record)).size() >= least_timed_steps;
-}
-
-}  // namespace trireme::report
+}  // namespace trireme::report::findings
