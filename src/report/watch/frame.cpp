@@ -8,14 +8,12 @@
 #include "trireme/report/watch.hpp"
 
 #include "moment.hpp"
-#include "placement.hpp"
+#include "node_lines.hpp"
 #include "report/figure_texts.hpp"
-#include "report/run_schedule.hpp"
 #include "report/time_parts.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 namespace trireme::report {
 namespace {
@@ -26,7 +24,6 @@ using telemetry::StepLine;
 constexpr std::size_t label_columns = 12;
 constexpr std::size_t number_columns = 14;
 constexpr std::size_t most_curve_columns = 80;
-constexpr std::size_t most_nodes = 16;
 
 /// Lines of a frame that is being made.
 class FrameMaker {
@@ -45,16 +42,12 @@ class FrameMaker {
   void add_curves();
   void add_time();
   void add_saves(State state);
-  void add_nodes(std::vector<NodeRanks> nodes, double median_ms);
+  void add_nodes(const std::vector<NodeRanks>& nodes, double median_ms);
   void add_processors();
   void add_last_event();
   std::vector<FrameLine> lines() &&;
 
  private:
-  /// Stages of these ranks; empty with one stage, or where they are not known.
-  std::vector<int> stages_of(const std::vector<int>& ranks) const;
-  /// Whether the stage that waits least is among these; false where it is not known.
-  bool has_slowest_stage(const std::vector<int>& stages) const;
   void add(FrameLine line) { lines_.push_back(std::move(line)); }
   void add_labelled(const char* label, const std::string& text, Tone tone = Tone::plain);
   void add_curve(const char* label, const std::string& number, Tone tone,
@@ -209,58 +202,11 @@ void FrameMaker::add_saves(State state) {
   if (!next.empty()) add_labelled("next save", next);
 }
 
-std::vector<int> FrameMaker::stages_of(const std::vector<int>& ranks) const {
-  const auto mesh = mesh_of(view_);
-  if (!mesh || mesh->degree(layout::Axis::pipeline) < 2) return {};
-  std::set<int> stages;
-  for (const int rank : ranks) {
-    if (rank < 0 || rank >= mesh->world_size()) continue;
-    stages.insert(mesh->coordinate(layout::Axis::pipeline, base::Rank(rank)));
-  }
-  return {stages.begin(), stages.end()};
-}
-
-bool FrameMaker::has_slowest_stage(const std::vector<int>& stages) const {
-  const auto& waits = moment_.stage_waits;
-  if (waits.size() < 2) return false;
-  const auto slowest = std::min_element(waits.begin(), waits.end()) - waits.begin();
-  return std::find(stages.begin(), stages.end(), static_cast<int>(slowest)) != stages.end();
-}
-
-void FrameMaker::add_nodes(std::vector<NodeRanks> nodes, double median_ms) {
-  const auto is_slower = [](const NodeRanks& one, const NodeRanks& other) {
-    return one.slowest_ms < other.slowest_ms;
-  };
-  const bool has_times = std::isfinite(median_ms);
-  // The nodes that hold the others up are looked for among many.
-  if (has_times && nodes.size() > most_nodes) {
-    std::stable_sort(nodes.begin(), nodes.end(),
-                     [&](const auto& one, const auto& other) { return is_slower(other, one); });
-  }
-  const auto slowest = std::max_element(nodes.begin(), nodes.end(), is_slower);
-  for (std::size_t at = 0; at < std::min(nodes.size(), most_nodes); ++at) {
-    const auto& node = nodes[at];
-    const auto stages = stages_of(node.ranks);
-    auto text = format("{}  ranks {}", base::printable(node.node), ranges_text(node.ranks));
-    if (!stages.empty()) text += format("  stages {}", ranges_text(stages));
-    if (node.slowest >= 0) {
-      text += format("  slowest {}: {}", node.slowest, base::duration_text(node.slowest_ms / 1e3));
-    }
-    const bool is_slowest = has_times ? slowest - nodes.begin() == static_cast<std::ptrdiff_t>(at)
-                                      : has_slowest_stage(stages);
-    if (is_slowest && nodes.size() > 1) text += "  (the slowest)";
-    add_labelled(at == 0 ? "nodes" : "", text);
-  }
-  if (nodes.size() > most_nodes) {
-    add_labelled("",
-                 format("and {} more nodes{}", nodes.size() - most_nodes,
-                        has_times ? ", none of them slower" : ""),
-                 Tone::faint);
-  }
-  if (has_times) {
-    add_labelled(
-        "", format("a rank computes {} of a step (median)", base::duration_text(median_ms / 1e3)),
-        Tone::faint);
+void FrameMaker::add_nodes(const std::vector<NodeRanks>& nodes, double median_ms) {
+  const char* label = nodes.empty() ? "" : "nodes";
+  for (const auto& [text, tone] : node_lines(view_, moment_.stage_waits, nodes, median_ms)) {
+    add_labelled(label, text, tone);
+    label = "";
   }
 }
 
