@@ -1,92 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each rule of docs/reports.md: a run made bad on purpose has its finding and no other, and good
-// runs have none.
-#include "trireme/report/findings.hpp"
-
+// Each rule of docs/reports.md on time: a run made bad on purpose has its finding and no other, and
+// good runs have none.
 #include "trireme/base/file.hpp"
 
-#include "unit/report/hand_made_run.hpp"
+#include "unit/report/judged_run.hpp"
 
 #include <catch2/catch.hpp>
 
-#include <functional>
-
 using namespace trireme;
+using tests::evaluation;
+using tests::finding;
 using tests::holds;
-
-namespace {
-
-/// A run of 200 steps of 100 ms over two stages, two replicas and two tensor-parallel ranks, in
-/// which nothing is wrong.
-struct Made {
-  std::int64_t steps = 200;
-  std::int64_t pipeline = 2;
-  std::int64_t layers = 32;
-  std::int64_t micro_batch = 8;
-  std::int64_t global_batch = 256;
-  std::function<double(int)> loss = [](int step) { return 3 + 3.0 / step; };
-  std::function<double(int)> step_ms = [](int) { return 100.0; };
-  double tensor = 5;
-  double exposed = 3;
-  double bubble = 8;
-  std::vector<double> stage_bubbles{8, 9};
-  double data = 0.5;
-  double mfu = 0.45;
-  /// Further members of the start, and of each step.
-  std::string start_more = {};
-  std::string step_more = {};
-  /// Further lines behind the step's.
-  std::function<std::string(int)> after = [](int) { return std::string(); };
-};
-
-report::RunView view_of(const Made& made) {
-  const tests::HandMadeRuns runs;
-  runs.configure("a", base::format("[model]\nnum_hidden_layers = {}\n", made.layers));
-  runs.configure("a",
-                 base::format("[parallel]\ntensor = 2\npipeline = {}\ndata = 2\nschedule = 1f1b\n"
-                              "virtual_stages = 1\n[train]\nmicro_batch = {}\n"
-                              "global_batch = {}\nsequence_length = 1024\n",
-                              made.pipeline, made.micro_batch, made.global_batch));
-  runs.start("a", 1, made.start_more);
-  std::string lines;
-  for (int step = 1; step <= made.steps; ++step) {
-    const double step_ms = made.step_ms(step);
-    lines += base::format(
-        "{{\"kind\":\"train\",\"step\":{},\"restart\":0,\"loss\":{},\"step_ms\":{},"
-        "\"tokens_per_second\":{},\"mfu\":{},\"tensor_comm_ms\":{},\"exposed_comm_ms\":{},"
-        "\"bubble_ms\":{},\"stage_bubble_ms\":[{}],\"data_ms\":{}{}}}\n{}",
-        step, made.loss(step), step_ms, 1e6 / step_ms, made.mfu, made.tensor, made.exposed,
-        made.bubble, base::join(made.stage_bubbles, ","), made.data, made.step_more,
-        made.after(step));
-  }
-  runs.write("a", "metrics.jsonl", lines);
-  return runs.view("a");
-}
-
-/// The only finding.
-report::Finding finding(const Made& made) {
-  const auto findings = report::findings_of(view_of(made));
-  for (const auto& each : findings) UNSCOPED_INFO(each.rule << ": " << each.text);
-  REQUIRE(findings.size() == 1);
-  return findings.front();
-}
-
-bool is_silent(const Made& made) {
-  const auto findings = report::findings_of(view_of(made));
-  for (const auto& each : findings) UNSCOPED_INFO(each.rule << ": " << each.text);
-  return findings.empty();
-}
-
-std::string evaluation(int step, double loss, double seconds) {
-  return base::format("{{\"kind\":\"eval\",\"step\":{},\"loss\":{},\"seconds\":{}}}\n", step, loss,
-                      seconds);
-}
-
-}  // namespace
+using tests::is_silent;
+using tests::JudgedRun;
+using tests::view_of;
 
 TEST_CASE("a good run has no finding") {
   CHECK(is_silent({}));
-  Made evaluated;
+  JudgedRun evaluated;
   evaluated.after = [](int step) {
     return step % 20 == 0 ? evaluation(step, 4 - step * 0.001, 0.2) : std::string();
   };
@@ -94,7 +25,7 @@ TEST_CASE("a good run has no finding") {
 }
 
 TEST_CASE("a run without steps, and one of an older version, have no finding") {
-  Made none;
+  JudgedRun none;
   none.steps = 0;
   CHECK(is_silent(none));
   const tests::HandMadeRuns runs;
@@ -103,7 +34,7 @@ TEST_CASE("a run without steps, and one of an older version, have no finding") {
 }
 
 TEST_CASE("of a few steps nothing is said of time") {
-  Made made;
+  JudgedRun made;
   made.exposed = 31;
   made.data = 31;
   made.stage_bubbles = {30, 8};
@@ -114,7 +45,7 @@ TEST_CASE("of a few steps nothing is said of time") {
 }
 
 TEST_CASE("exposed reductions are found from their share of a step on") {
-  Made made;
+  JudgedRun made;
   made.exposed = 14.9;
   CHECK(is_silent(made));
   made.exposed = 31;
@@ -125,7 +56,7 @@ TEST_CASE("exposed reductions are found from their share of a step on") {
 }
 
 TEST_CASE("exposed reductions are told with their bytes and the rate of the link") {
-  Made made;
+  JudgedRun made;
   made.exposed = 31;
   // 1.25 GiB, of which the time that was not hidden is all that is known.
   made.start_more = ",\"gradient_bytes\":1342177280";
@@ -139,7 +70,7 @@ TEST_CASE("exposed reductions are told with their bytes and the rate of the link
 }
 
 TEST_CASE("tensor-parallel communication is found from its share of a step on") {
-  Made made;
+  JudgedRun made;
   made.tensor = 24.9;
   CHECK(is_silent(made));
   made.tensor = 40;
@@ -150,7 +81,7 @@ TEST_CASE("tensor-parallel communication is found from its share of a step on") 
 }
 
 TEST_CASE("a stage that the others wait for is named") {
-  Made made;
+  JudgedRun made;
   made.stage_bubbles = {8, 17.9};
   CHECK(is_silent(made));
   made.bubble = 30;
@@ -167,7 +98,7 @@ TEST_CASE("a stage that the others wait for is named") {
 }
 
 TEST_CASE("a stage with too much work is told which layers to give away, and to whom") {
-  Made made;
+  JudgedRun made;
   made.bubble = 30;
   made.stage_bubbles = {30, 8};
   made.start_more = ",\"stage_layers\":[12,20]";
@@ -192,7 +123,7 @@ TEST_CASE("a stage with too much work is told which layers to give away, and to 
 }
 
 TEST_CASE("stages that all wait longer than their schedule have a slow link") {
-  Made made;
+  JudgedRun made;
   // 16 micro-batches over two stages are idle for 6 %.
   made.bubble = 15;
   made.stage_bubbles = {15, 15};
@@ -208,7 +139,7 @@ TEST_CASE("stages that all wait longer than their schedule have a slow link") {
 }
 
 TEST_CASE("a schedule of few micro-batches is found idle") {
-  Made made;
+  JudgedRun made;
   // Two micro-batches over two stages: a third.
   made.global_batch = 32;
   made.bubble = 33;
@@ -219,7 +150,7 @@ TEST_CASE("a schedule of few micro-batches is found idle") {
 }
 
 TEST_CASE("starved data are found from their share of a step on") {
-  Made made;
+  JudgedRun made;
   made.data = 4.9;
   CHECK(is_silent(made));
   made.data = 12;
@@ -230,7 +161,7 @@ TEST_CASE("starved data are found from their share of a step on") {
 }
 
 TEST_CASE("a slow disk is found by the time for which training stands still") {
-  Made made;
+  JudgedRun made;
   const auto save = [](double stall) {
     return [stall](int step) {
       return step % 20 == 0 ? base::format(
@@ -257,14 +188,14 @@ TEST_CASE("a slow disk is found by the time for which training stands still") {
 }
 
 TEST_CASE("evaluations that take as long as training are found") {
-  Made made;
+  JudgedRun made;
   made.after = [](int step) { return step % 20 == 0 ? evaluation(step, 3, 1.0) : std::string(); };
   CHECK(finding(made).rule == "evaluations");
 }
 
 TEST_CASE("tiny micro-batches are found where they leave the machine idle") {
   const tests::HandMadeRuns runs;
-  Made made;
+  JudgedRun made;
   made.mfu = 0.1;
   CHECK(is_silent(made));
   auto view = view_of(made);
@@ -278,67 +209,8 @@ TEST_CASE("tiny micro-batches are found where they leave the machine idle") {
       holds(findings.front().text, "has only 256 tokens, 16 of them make a step, and MFU is 10 %"));
 }
 
-TEST_CASE("steps that were not finite are found") {
-  Made made;
-  made.after = [](int step) {
-    return step == 50 || step == 60
-               ? base::format("{{\"kind\":\"event\",\"event\":\"skipped\",\"step\":{}}}\n", step)
-               : std::string();
-  };
-  const auto found = finding(made);
-  CHECK(found.rule == "skipped");
-  CHECK(holds(found.text, "2 steps were skipped"));
-}
-
-TEST_CASE("a loss that rises again is found") {
-  Made made;
-  made.loss = [](int step) { return step <= 100 ? 3.0 : 3.2; };
-  CHECK(is_silent(made));
-  made.loss = [](int step) { return step <= 100 ? 3.0 : 3.5; };
-  const auto found = finding(made);
-  CHECK(found.rule == "rising loss");
-  CHECK(holds(found.text, "from 3.000 to 3.500"));
-}
-
-TEST_CASE("a held-out loss that was lower is found, with its step") {
-  Made made;
-  const auto rising = [](double rise) {
-    return [rise](int step) {
-      return step % 20 == 0 ? evaluation(step, step <= 100 ? 4 - step * 0.01 : 3 + rise, 0.1)
-                            : std::string();
-    };
-  };
-  made.after = rising(0.05);
-  CHECK(is_silent(made));
-  made.after = rising(0.2);
-  const auto found = finding(made);
-  CHECK(found.rule == "overfitting");
-  CHECK(holds(found.text, "lowest at step 100 (3.0000) and is 3.2000 now"));
-}
-
-TEST_CASE("steps that were made again are found from their share on") {
-  Made made;
-  const auto die_at = [](int died) {
-    return [died](int step) {
-      if (step != 100) return std::string();
-      std::string lost;
-      for (int again = 101; again <= died; ++again) {
-        lost +=
-            base::format("{{\"kind\":\"train\",\"step\":{},\"loss\":3,\"step_ms\":100}}\n", again);
-      }
-      return lost + "{\"kind\":\"event\",\"event\":\"start\",\"step\":101}\n";
-    };
-  };
-  made.after = die_at(115);
-  CHECK(is_silent(made));
-  made.after = die_at(150);
-  const auto found = finding(made);
-  CHECK(found.rule == "repeated");
-  CHECK(holds(found.text, "50 steps were lost with earlier starts and made again, 20 %"));
-}
-
 TEST_CASE("a run that becomes slower is found") {
-  Made made;
+  JudgedRun made;
   made.step_ms = [](int step) { return step <= 150 ? 100.0 : 120.0; };
   CHECK(is_silent(made));
   made.step_ms = [](int step) { return step <= 150 ? 100.0 : 150.0; };
@@ -346,7 +218,7 @@ TEST_CASE("a run that becomes slower is found") {
 }
 
 TEST_CASE("pauses are found where one step in twenty has one") {
-  Made made;
+  JudgedRun made;
   made.step_ms = [](int step) { return step % 50 == 0 ? 1000.0 : 100.0; };
   CHECK(is_silent(made));
   made.step_ms = [](int step) { return step % 10 == 0 ? 350.0 : 100.0; };
