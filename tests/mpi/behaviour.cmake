@@ -22,7 +22,8 @@ endif()
 
 # What calls NCCL, over a stand-in for the library that can be late, fail or never end.
 trireme_add_mpi_test(nccl RANKS 1 2 3 6 8
-  SOURCES nccl/groups_test.cpp nccl/faults_test.cpp nccl/registration_test.cpp nccl/streams_test.cpp
+  SOURCES nccl/groups_test.cpp nccl/faults_test.cpp nccl/message_registration_test.cpp
+          nccl/registration_test.cpp nccl/streams_test.cpp
           "${PROJECT_SOURCE_DIR}/tests/support/ras_server.cpp"
   LINK trireme::comm trireme_fake_nccl APART)
 if(TARGET trireme_runtime)

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stand-in of cuBLASLt, by itself: its sums against numbers worked by hand and against plain
-// loops, its rules against descriptions that break them. Its work runs at once.
-#include "trireme/base/error.hpp"
-
-#include "device/cuda/gemm/cublaslt.hpp"
-#include "support/fake_cublaslt/opened.hpp"
-#include "unit/device/gemm/cublaslt_gemm.hpp"
+// loops. Its work runs at once.
+#include "unit/device/gemm/cublaslt_stand_in.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -16,49 +12,14 @@
 #include <set>
 
 using namespace trireme;
-using device::test::CublasltGemm;
+using namespace trireme::device::test;
+using namespace trireme::device::test::stand_in;
 
 // NOLINTNEXTLINE(readability-identifier-naming): the stand-in looks for it in the program.
 extern "C" cudaError_t cudaLaunchHostFunc(cudaStream_t, cudaHostFn_t function, void* data) {
   function(data);
   return cudaSuccess;
 }
-
-namespace {
-
-constexpr auto fine = CUBLAS_STATUS_SUCCESS;
-constexpr auto invalid = CUBLAS_STATUS_INVALID_VALUE;
-constexpr auto unsupported = CUBLAS_STATUS_NOT_SUPPORTED;
-const float not_written = std::numeric_limits<float>::quiet_NaN();
-
-const device::cuda::CublasLt& library() {
-  return *base::value_or_throw(device::cuda::load_cublaslt());
-}
-testing::CublasltControls& controls() {
-  static const testing::OpenedCublaslt opened(TRIREME_FAKE_CUBLASLT);
-  return opened.controls();
-}
-
-/// Bits of exact numbers.
-std::vector<std::uint16_t> bf16(const std::vector<float>& values) {
-  std::vector<std::uint16_t> result;
-  for (const float value : values) {
-    result.push_back(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16U));
-  }
-  return result;
-}
-float from_bf16(std::uint16_t bits) {
-  return std::bit_cast<float>(std::uint32_t{bits} << 16U);
-}
-
-/// The last that the heuristics name: as documented, with sums in double.
-const cublasLtMatmulAlgo_t& plain_way(CublasltGemm& gemm) {
-  REQUIRE(gemm.ask() == fine);
-  REQUIRE_FALSE(gemm.ways.empty());
-  return gemm.ways.back().algo;
-}
-
-}  // namespace
 
 TEST_CASE("the stand-in is what the product finds where the environment says so") {
   const auto before = controls().plain;
@@ -205,52 +166,6 @@ TEST_CASE("FP8 is scaled, and refused as the documents say") {
   CHECK(crooked.ways.empty());
 }
 
-TEST_CASE("descriptions that the documents do not allow are refused") {
-  const auto is_refused = [](CublasltGemm& gemm, cublasStatus_t wanted) {
-    const auto status = gemm.ask();
-    INFO(controls().last_refusal);
-    CHECK(status == wanted);
-  };
-  CublasltGemm::Shape bf16_shape{8, 4, 16, CUBLAS_OP_T, CUBLAS_OP_N, CUDA_R_16BF, CUDA_R_16BF};
-  SECTION("fp32 that becomes bf16") {
-    CublasltGemm gemm(library(), {8, 4, 16, CUBLAS_OP_T, CUBLAS_OP_N, CUDA_R_32F, CUDA_R_16BF});
-    is_refused(gemm, unsupported);
-  }
-  SECTION("columns that overlap") {
-    CublasltGemm gemm(library(), bf16_shape);
-    REQUIRE(library().init_layout(&gemm.d, sizeof(gemm.d), CUDA_R_16BF, 8, 4, 7) == fine);
-    is_refused(gemm, invalid);
-  }
-  SECTION("shapes that do not fit") {
-    CublasltGemm gemm(library(), bf16_shape);
-    gemm.set(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_N);
-    is_refused(gemm, invalid);
-  }
-  SECTION("aux without a leading dimension, or with an odd one") {
-    CublasltGemm gemm(library(), bf16_shape);
-    gemm.set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DGELU);
-    is_refused(gemm, invalid);
-    gemm.set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, std::int64_t{12});
-    is_refused(gemm, invalid);
-    gemm.set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, std::int64_t{16});
-    is_refused(gemm, fine);
-  }
-  SECTION("a bias of another type") {
-    CublasltGemm gemm(library(), bf16_shape);
-    gemm.set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS)
-        .set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F);
-    is_refused(gemm, unsupported);
-  }
-  SECTION("an epilogue that is none, and a transposition that is none") {
-    CublasltGemm gemm(library(), bf16_shape);
-    gemm.set(CUBLASLT_MATMUL_DESC_EPILOGUE, std::uint32_t{3});
-    is_refused(gemm, unsupported);
-    CublasltGemm other(library(), bf16_shape);
-    other.set(CUBLASLT_MATMUL_DESC_TRANSB, std::int32_t{7});
-    is_refused(other, invalid);
-  }
-}
-
 TEST_CASE("several ways are named, of which one is marked, one breaks and one takes workspace") {
   alignas(256) float numbers[64]{};
   alignas(256) float workspace[64]{};
@@ -334,54 +249,4 @@ TEST_CASE("parts of a sum are rounded to the result's type unless that is not wa
   const auto with = results();
   CHECK(with.count(1.0F) == with.size());
   CHECK(with.size() == without.size() - 1);
-}
-
-TEST_CASE("an algorithm serves the product that it was named for, unchanged") {
-  CublasltGemm one(library(), {4, 4, 4});
-  CublasltGemm other(library(), {4, 4, 8});
-  auto algorithm = plain_way(one);
-  CHECK(one.check(algorithm) == fine);
-  CHECK(other.check(algorithm) == invalid);
-  for (auto& word : algorithm.data) {
-    if (word == 0) continue;
-    word ^= 1;
-    CHECK(one.check(algorithm) == invalid);
-    word ^= 1;
-  }
-}
-
-TEST_CASE("matrices of one product lie apart, but for C and D") {
-  alignas(256) float numbers[64]{};
-  CublasltGemm gemm(library(), {4, 4, 4});
-  for (const auto each :
-       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
-    gemm.prefer(each, std::uint32_t{4});
-  }
-  const auto way = plain_way(gemm);
-  gemm.a_at = gemm.b_at = numbers;
-  gemm.d_at = numbers + 15;
-  CHECK(gemm.multiply(way) == invalid);
-  gemm.d_at = numbers + 16;
-  CHECK(gemm.multiply(way, 1, 1) == fine);
-  gemm.d_at = nullptr;
-  CHECK(gemm.multiply(way) == invalid);
-  // Columns of one matrix between those of another.
-  for (auto* layout : {&gemm.a, &gemm.b, &gemm.d}) {
-    REQUIRE(library().init_layout(layout, sizeof(*layout), CUDA_R_32F, 4, 4, 8) == fine);
-  }
-  const auto wide = plain_way(gemm);
-  gemm.d_at = numbers + 4;
-  CHECK(gemm.multiply(wide) == fine);
-  gemm.d_at = numbers + 3;
-  CHECK(gemm.multiply(wide) == invalid);
-}
-
-TEST_CASE("a test may refuse an epilogue, or have it fail") {
-  CublasltGemm gemm(library(), {8, 4, 16, CUBLAS_OP_T, CUBLAS_OP_N, CUDA_R_16BF, CUDA_R_16BF});
-  gemm.set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-  CHECK(gemm.ask() == fine);
-  controls().refused_epilogue = CUBLASLT_EPILOGUE_BIAS;
-  CHECK(gemm.ask() == unsupported);
-  controls().refused_epilogue = 0;
 }
