@@ -3,23 +3,16 @@
 // instead of the real one must have a CUDA runtime of its own: cudaLaunchHostFunc at least.
 #include "device/lapack_routines.hpp"
 #include "support/fake_cublaslt/runtime.hpp"
-#include "support/fake_cusolver/controls.hpp"
+#include "support/fake_cusolver/judgement.hpp"
 
 #include <cusolverDn.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <cstring>
 #include <functional>
-#include <iostream>
 #include <limits>
 #include <memory>
-#include <mutex>
-#include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 extern "C" trireme::testing::CusolverControls* fake_cusolver_controls() {
@@ -32,100 +25,6 @@ namespace {
 
 using cublaslt::current_device;
 using cublaslt::runtime;
-
-constexpr auto fine = CUSOLVER_STATUS_SUCCESS;
-constexpr auto invalid = CUSOLVER_STATUS_INVALID_VALUE;
-constexpr std::uint64_t handle_mark = 0x736F6C7665722E2E;
-
-/// cusolverDnHandle_t.
-struct Handle {
-  std::uint64_t mark = 0;
-  int device = 0;
-  cudaStream_t stream = nullptr;
-};
-
-/// Says why on stderr and to the controls.
-cusolverStatus_t refuse(cusolverStatus_t status, const std::string& reason) {
-  static std::mutex one_at_a_time;
-  static std::set<std::string> reasons;
-  const std::lock_guard guard(one_at_a_time);
-  std::cerr << "fake cuSOLVER: " << reason << "\n";
-  auto& controls = *fake_cusolver_controls();
-  controls.last_refusal = reasons.insert(reason).first->c_str();
-  ++controls.misuses;
-  return status;
-}
-
-/// Null: it is none.
-Handle* of(cusolverDnHandle_t raw) {
-  auto* const handle = reinterpret_cast<Handle*>(raw);
-  return handle != nullptr && handle->mark == handle_mark ? handle : nullptr;
-}
-
-/// Whether the host can read there now.
-bool is_readable(const void* address) {
-  static const std::array<int, 2> ends = [] {
-    std::array<int, 2> pipe_ends{};
-    return ::pipe(pipe_ends.data()) == 0 ? pipe_ends : std::array<int, 2>{-1, -1};
-  }();
-  if (::write(ends[1], address, 1) != 1) return false;
-  char byte = 0;
-  return ::read(ends[0], &byte, 1) == 1;
-}
-
-/// A simulated GPU's memory can be read while the GPU works, for which another thread may be the
-/// reason: only for a moment.
-bool is_host_memory(const void* address) {
-  for (int tries = 0; tries < 50; ++tries) {
-    if (!is_readable(address)) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return true;
-}
-
-/// Memory that a routine reads or writes.
-struct Extent {
-  const char* name;
-  const void* address;
-  std::size_t bytes;
-
-  std::uintptr_t begin() const { return reinterpret_cast<std::uintptr_t>(address); }
-  std::uintptr_t end() const { return begin() + bytes; }
-};
-
-cusolverStatus_t judge(const std::vector<Extent>& extents) {
-  for (const auto& each : extents) {
-    const std::string name = each.name;
-    if (each.address == nullptr) return refuse(invalid, name + " is null");
-    if (is_host_memory(each.address)) return refuse(invalid, name + " lies in host memory");
-    for (const auto& other : extents) {
-      if (&other == &each) break;
-      if (each.begin() >= other.end() || other.begin() >= each.end()) continue;
-      return refuse(invalid, name + " and " + other.name + " overlap");
-    }
-  }
-  return fine;
-}
-
-/// A square matrix, and memory to work in.
-struct Sizes {
-  int n = 0;
-  int lda = 0;
-  int given = 0;
-  int needed = 0;
-};
-
-cusolverStatus_t judge(cusolverDnHandle_t raw, const Sizes& sizes) {
-  const auto* const handle = of(raw);
-  if (handle == nullptr) return refuse(CUSOLVER_STATUS_NOT_INITIALIZED, "there is no handle");
-  if (current_device() != handle->device) {
-    return refuse(invalid, "the thread's GPU is not the handle's");
-  }
-  if (handle->stream == nullptr) return refuse(invalid, "the handle has no stream of the program");
-  if (sizes.n < 1 || sizes.lda < sizes.n) return refuse(invalid, "a matrix without a size");
-  if (sizes.given < sizes.needed) return refuse(invalid, "the workspace is too small");
-  return fine;
-}
 
 template <typename Real>
 std::size_t bytes_of(std::int64_t count) {
