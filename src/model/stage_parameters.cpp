@@ -3,15 +3,14 @@
 
 #include "trireme/base/contract.hpp"
 
+#include "bucket_order.hpp"
+
 #include <algorithm>
 
 namespace trireme::model {
 namespace {
 
 using layout::Axis;
-
-/// Fused parameters begin at multiples of this many elements: one cache line of bf16, four of f32.
-constexpr std::int64_t parameter_alignment = 64;
 
 /// Coordinates of a rank along tp that see different boxes of this parameter.
 int distinct_parts(const Parameter& parameter, const layout::Mesh& mesh) {
@@ -58,59 +57,6 @@ std::pair<std::int64_t, std::int64_t> held_elements(const layout::TensorSpec& te
     held = {std::min(held.first, count), std::max(held.second, count)};
   }
   return held;
-}
-
-/// `tail` behind `head` in one buffer.
-layout::FlatLayout concatenated(layout::FlatLayout head, const layout::FlatLayout& tail) {
-  const auto shift = [&head](layout::FlatRange range) {
-    return layout::FlatRange{range.begin + head.size, range.end + head.size};
-  };
-  std::vector<layout::FlatRange> tensors;
-  std::vector<layout::FlatRange> buckets;
-  for (const auto& range : tail.tensors) tensors.push_back(shift(range));
-  for (const auto& range : tail.buckets) buckets.push_back(shift(range));
-  head.tensors.insert(head.tensors.end(), tensors.begin(), tensors.end());
-  head.buckets.insert(head.buckets.end(), buckets.begin(), buckets.end());
-  if (!tail.cuts.empty()) {
-    head.cuts.resize(head.buckets.size() - tail.buckets.size());
-    head.cuts.insert(head.cuts.end(), tail.cuts.begin(), tail.cuts.end());
-  }
-  head.size += tail.size;
-  return head;
-}
-
-/// The buffer of a plan, whose pieces are whole tensors; `first_of`: the first tensor of each of
-/// `matrices`, behind which its others lie without gaps.
-layout::FlatLayout flat_of_owners(std::span<const FusedParameter> matrices,
-                                  std::span<const std::size_t> first_of,
-                                  const ownership::Plan& plan) {
-  layout::FlatLayout flat;
-  flat.shards = plan.data;
-  flat.alignment = parameter_alignment;
-  flat.size = plan.size();
-  std::vector<layout::FlatRange> places(plan.matrices.size(), {0, 0});
-  for (const auto& piece : plan.pieces) {
-    auto& place = places.at(piece.tensor);
-    const auto begin = piece.flat_begin - piece.begin;
-    TRIREME_ENSURE(piece.begin == 0 || place.begin == begin, "pieces of a matrix have no gap");
-    place = {begin, begin + std::max(place.size(), piece.end)};
-  }
-  for (std::size_t index = 0; index < matrices.size(); ++index) {
-    const auto first = first_of[index];
-    const auto end = index + 1 < first_of.size() ? first_of[index + 1] : places.size();
-    for (auto at = first + 1; at < end; ++at) {
-      TRIREME_ENSURE(places[at].begin == places[at - 1].end, "joined tensors have no gap");
-    }
-    const auto begin = places[first].begin;
-    flat.tensors.push_back({begin, begin + matrices[index].element_count()});
-  }
-  for (const auto& bucket : plan.buckets) {
-    flat.buckets.push_back(bucket.flat);
-    if (plan.assignment == ownership::Assignment::padded) continue;
-    auto& cuts = flat.cuts.emplace_back(bucket.cuts);
-    for (auto& cut : cuts) cut -= bucket.flat.begin;
-  }
-  return flat;
 }
 
 }  // namespace
@@ -232,35 +178,29 @@ std::int64_t StageParameters::blocks_of(const Parameter& parameter) const {
 
 void StageParameters::order_and_place(const layout::Mesh& mesh, std::int64_t bucket_elements,
                                       const MatrixOwning& owning) {
-  /// Classes with buckets of their own, in the order of the buffer.
-  enum Turn : std::size_t { owned, first, deferred_owned, deferred, tied, turn_count };
-  const auto turn_of = [](const FusedParameter& fused) {
-    if (fused.tied) return tied;
-    if (fused.deferred) return fused.owned ? deferred_owned : deferred;
-    return fused.owned ? owned : first;
-  };
-  std::stable_sort(
-      fused_parameters_.begin(), fused_parameters_.end(),
-      [&](const FusedParameter& a, const FusedParameter& b) { return turn_of(a) < turn_of(b); });
+  std::stable_sort(fused_parameters_.begin(), fused_parameters_.end(),
+                   [](const FusedParameter& a, const FusedParameter& b) {
+                     return bucket_class(a) < bucket_class(b);
+                   });
   const int shards = mesh.degree(Axis::data);
   auto next = fused_parameters_.cbegin();
   flat_ = layout::flat_layout({}, shards, bucket_elements, parameter_alignment);
-  for (std::size_t turn = 0; turn < turn_count; ++turn) {
+  for (const auto kind : bucket_classes) {
     // The tied table is laid out alone, so that its bucket has the same shards on both stages that
     // hold it.
-    if (turn == tied) first_tied_bucket_ = flat_.buckets.size();
+    if (kind == BucketClass::tied) first_tied_bucket_ = flat_.buckets.size();
     const auto begin = next;
     next = std::find_if(begin, fused_parameters_.cend(),
-                        [&](const FusedParameter& fused) { return turn_of(fused) != turn; });
+                        [&](const FusedParameter& fused) { return bucket_class(fused) != kind; });
     if (begin == next) continue;
     const std::span<const FusedParameter> members(begin, next);
-    const bool has_owners = turn == owned || turn == deferred_owned;
     std::vector<std::int64_t> sizes;
     for (const auto& fused : members) sizes.push_back(fused.element_count());
-    flat_ = concatenated(flat_, has_owners ? owned_layout(members, mesh, bucket_elements, owning)
-                                           : layout::flat_layout(sizes, shards, bucket_elements,
-                                                                 parameter_alignment));
-    owned_buckets_.resize(flat_.buckets.size(), has_owners);
+    flat_ = concatenated(
+        flat_, has_owners(kind)
+                   ? owned_layout(members, mesh, bucket_elements, owning)
+                   : layout::flat_layout(sizes, shards, bucket_elements, parameter_alignment));
+    owned_buckets_.resize(flat_.buckets.size(), has_owners(kind));
   }
   fused_of_bucket_.resize(flat_.buckets.size());
   for (std::size_t index = 0; index < fused_parameters_.size(); ++index) {
