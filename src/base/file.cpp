@@ -2,7 +2,7 @@
 #include "trireme/base/file.hpp"
 
 #include "trireme/base/error.hpp"
-#include "trireme/base/folder_sync.hpp"
+#include "trireme/base/folder.hpp"
 #include "trireme/base/format.hpp"
 
 #include <fcntl.h>

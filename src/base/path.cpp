@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/path.hpp"
 
-#include "trireme/base/folder_fault.hpp"
+#include "trireme/base/folder.hpp"
 #include "trireme/base/format.hpp"
 
 #include <sys/stat.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "trireme/base/curve_text.hpp"
 #include "trireme/base/log.hpp"
-#include "trireme/base/sparkline.hpp"
 
 #include <cstddef>
 #include <functional>

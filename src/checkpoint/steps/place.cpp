@@ -3,7 +3,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
-#include "trireme/base/folder_fault.hpp"
+#include "trireme/base/folder.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/path.hpp"
 #include "trireme/base/random_id.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "trireme/base/trend.hpp"
+#include "trireme/base/curve_text.hpp"
 #include "trireme/train/report.hpp"
 
 #include <cstddef>

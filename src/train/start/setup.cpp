@@ -3,7 +3,7 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
-#include "trireme/base/folder_fault.hpp"
+#include "trireme/base/folder.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/checkpoint/folders.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/columns.hpp"
 
-#include "trireme/base/trend.hpp"
+#include "trireme/base/curve_text.hpp"
 
 #include <catch2/catch.hpp>
 
