@@ -152,6 +152,14 @@ void* OpenedLibrary::address_of(const char* symbol) const {
   return ::dlsym(handle_, symbol);
 }
 
+Status OpenedLibrary::check_symbols(std::string_view name, int built_with) const {
+  if (missing_.empty()) return {};
+  return Failure{ExitCode::topology,
+                 format("{} lacks {} (another version than {}?); install the one that this program "
+                        "was built with",
+                        name, join(missing_, ", "), built_with)};
+}
+
 std::string OpenedLibrary::path() const {
   const ::link_map* map = nullptr;
   if (::dlinfo(handle_, RTLD_DI_LINKMAP, static_cast<void*>(&map)) != 0) return {};

@@ -47,6 +47,9 @@ class OpenedLibrary {
   }
   /// Symbols that find() was asked for in vain, in that order.
   const std::vector<std::string>& missing() const { return missing_; }
+  /// Failure (topology) where there are any: `name` is the library's, of whose version `built_with`
+  /// this program saw the headers.
+  Status check_symbols(std::string_view name, int built_with) const;
   /// The file that the loader took.
   std::string path() const;
 

@@ -56,6 +56,7 @@ TEST_CASE("a library is the first of its places that the loader takes") {
 TEST_CASE("symbols that a library lacks are listed, those that may lack are not") {
   auto opened = OpenedLibrary::open({built_library}, what, remedy);
   REQUIRE(opened.ok());
+  CHECK(opened->check_symbols("cuDNN", 9).ok());
   int (*twice)(int) = nullptr;
   // The place that a function pointed to before is forgotten, too.
   int (*absent)(int) = [](int number) { return number; };
@@ -69,4 +70,11 @@ TEST_CASE("symbols that a library lacks are listed, those that may lack are not"
   CHECK(absent == nullptr);
   CHECK(may_lack == nullptr);
   CHECK(opened->missing() == Names{"opened_library_thrice", "opened_library_never"});
+  const auto status = opened->check_symbols("cuDNN", 9);
+  REQUIRE_FALSE(status.ok());
+  CHECK(status.failure().code == base::ExitCode::topology);
+  CHECK(
+      status.failure().text ==
+      "cuDNN lacks opened_library_thrice, opened_library_never (another version than 9?); install "
+      "the one that this program was built with");
 }

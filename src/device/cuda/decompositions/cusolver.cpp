@@ -32,11 +32,8 @@ base::Result<Cusolver> load() {
   library.find("cusolverDnSgeqrf", functions.qr);
   library.find("cusolverDnSorgqr_bufferSize", functions.basis_length);
   library.find("cusolverDnSorgqr", functions.basis);
-  if (!library.missing().empty()) {
-    return base::Failure{base::ExitCode::topology,
-                         base::format("cuSOLVER lacks {} (another version than {}?); install the "
-                                      "one that this program was built with",
-                                      base::join(library.missing(), ", "), CUSOLVER_VER_MAJOR)};
+  if (auto status = library.check_symbols("cuSOLVER", CUSOLVER_VER_MAJOR); !status.ok()) {
+    return status.failure();
   }
   return functions;
 }

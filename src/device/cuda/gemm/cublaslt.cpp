@@ -39,11 +39,8 @@ base::Result<CublasLt> load() {
   library.find("cublasLtMatmulPreferenceSetAttribute", functions.set_preference);
   library.find("cublasLtMatmulAlgoGetHeuristic", functions.heuristic);
   library.find("cublasLtMatmulAlgoCheck", functions.check_algorithm);
-  if (!library.missing().empty()) {
-    return base::Failure{base::ExitCode::topology,
-                         base::format("cuBLASLt lacks {} (another version than {}?); install the "
-                                      "one that this program was built with",
-                                      base::join(library.missing(), ", "), CUBLAS_VER_MAJOR)};
+  if (auto status = library.check_symbols("cuBLASLt", CUBLAS_VER_MAJOR); !status.ok()) {
+    return status.failure();
   }
   return functions;
 }
