@@ -2,9 +2,8 @@
 #include "trireme/base/text.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/base/number.hpp"
 #include "trireme/base/utf8.hpp"
-
-#include <charconv>
 
 namespace trireme::base {
 std::string_view trimmed(std::string_view text) {
@@ -36,11 +35,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 
 std::optional<int> parse_number(std::string_view text) {
   if (text.empty() || !is_digit(text.front())) return std::nullopt;
-  int number = 0;
-  const auto* const end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, number);
-  if (parsed.ec != std::errc{} || parsed.ptr != end) return std::nullopt;
-  return number;
+  return number_in<int>(text);
 }
 
 std::optional<std::size_t> first_broken_utf8(std::string_view text) {

@@ -2,11 +2,11 @@
 #include "checkpoint/folder_names.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/base/number.hpp"
 #include "trireme/base/random_id.hpp"
 #include "trireme/checkpoint/folders.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 namespace trireme::checkpoint {
 namespace {
@@ -24,10 +24,9 @@ std::string step_folder_name(std::int64_t step) {
 std::optional<FolderName> parse_folder_name(std::string_view name) {
   if (!name.starts_with(step_prefix)) return std::nullopt;
   const auto digits = name.substr(step_prefix.size(), name.find('.') - step_prefix.size());
-  FolderName parsed{FolderKind::committed, 0};
-  const auto* end = digits.data() + digits.size();
-  const auto result = std::from_chars(digits.data(), end, parsed.step);
-  if (result.ec != std::errc{} || result.ptr != end || parsed.step < 0) return std::nullopt;
+  const auto step = base::number_in<std::int64_t>(digits);
+  if (!step || *step < 0) return std::nullopt;
+  FolderName parsed{FolderKind::committed, *step};
   // Only the canonical form of a number is valid, so that no two folders are of one step.
   if (name.substr(0, step_prefix.size() + digits.size()) != step_folder_name(parsed.step)) {
     return std::nullopt;

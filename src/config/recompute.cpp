@@ -2,8 +2,8 @@
 #include "trireme/config/recompute.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/base/number.hpp"
 
-#include <charconv>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -29,11 +29,8 @@ std::optional<Activation> kind_of(std::string_view word) {
 }
 
 std::optional<int> count_of(std::string_view digits) {
-  int count = 0;
-  const auto* const end = digits.data() + digits.size();
-  const auto [stop, error] = std::from_chars(digits.data(), end, count);
-  if (error != std::errc{} || stop != end || count < 1) return std::nullopt;
-  return count;
+  const auto count = base::number_in<int>(digits);
+  return count && *count >= 1 ? count : std::nullopt;
 }
 
 }  // namespace

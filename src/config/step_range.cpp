@@ -3,22 +3,18 @@
 
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/number.hpp"
 #include "trireme/base/text.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 namespace trireme::config {
 namespace {
 
 std::optional<std::int64_t> step_of(std::string_view text) {
-  const auto digits = base::trimmed(text);
-  std::int64_t step = 0;
-  const auto* const end = digits.data() + digits.size();
-  const auto [stop, error] = std::from_chars(digits.data(), end, step);
-  if (error != std::errc{} || stop != end || step < 1) return std::nullopt;
-  return step;
+  const auto step = base::number_in<std::int64_t>(base::trimmed(text));
+  return step && *step >= 1 ? step : std::nullopt;
 }
 
 }  // namespace

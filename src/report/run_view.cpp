@@ -2,11 +2,11 @@
 #include "trireme/report/run_view.hpp"
 
 #include "trireme/base/file.hpp"
+#include "trireme/base/number.hpp"
 #include "trireme/base/path.hpp"
 #include "trireme/record/run_lock.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 namespace trireme::report {
@@ -106,11 +106,7 @@ std::string RunView::value(std::string_view key) const {
 }
 
 std::int64_t RunView::number(std::string_view key, std::int64_t otherwise) const {
-  const auto text = value(key);
-  std::int64_t number = 0;
-  const auto end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, number);
-  return parsed.ec == std::errc{} && parsed.ptr == end ? number : otherwise;
+  return base::number_in<std::int64_t>(value(key)).value_or(otherwise);
 }
 
 base::Result<std::vector<RunView>> read_runs(std::span<const fs::path> paths,

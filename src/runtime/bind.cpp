@@ -3,6 +3,7 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/base/number.hpp"
 #include "trireme/base/text.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/comm/bytes.hpp"
@@ -117,11 +118,8 @@ base::Result<int> thread_count(const base::Environment& environment, int bound) 
   const auto list = base::trimmed(text);
   if (list.empty()) return bound;
   const auto first = base::trimmed(list.substr(0, list.find(',')));
-  int threads = 0;
-  const auto* const end = first.data() + first.size();
-  const auto parsed = std::from_chars(first.data(), end, threads);
-  const bool ends = parsed.ptr == end;
-  if (parsed.ec != std::errc{} || !ends || threads < 1 || threads > thread_limit) {
+  const int threads = base::number_in<int>(first).value_or(0);
+  if (threads < 1 || threads > thread_limit) {
     return base::usage_failure(base::format(
         "OMP_NUM_THREADS={} is no number of threads from 1 to {}; unset it to use as many as each "
         "rank has cores",

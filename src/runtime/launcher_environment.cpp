@@ -2,10 +2,10 @@
 #include "trireme/runtime/launcher_environment.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/base/number.hpp"
 #include "trireme/base/text.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <limits>
 
@@ -17,19 +17,15 @@ using base::Environment;
 constexpr int most_local_ranks = 4096;
 
 template <typename Number>
-std::optional<Number> number_in(std::string_view text) {
-  Number value = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size() || value < 0) {
-    return std::nullopt;
-  }
-  return value;
+std::optional<Number> count_in(std::string_view text) {
+  const auto number = base::number_in<Number>(text);
+  return number && *number >= 0 ? number : std::nullopt;
 }
 
 /// Number in the variable; none where it is missing or no number.
 std::optional<int> number(const Environment& environment, std::string_view variable) {
   const auto text = environment.get(variable);
-  return text ? number_in<int>(*text) : std::nullopt;
+  return text ? count_in<int>(*text) : std::nullopt;
 }
 
 /// A failure where the variable is no number.
@@ -37,7 +33,7 @@ base::Result<std::optional<int>> checked_number(const Environment& environment,
                                                 const char* variable) {
   const auto text = environment.get(variable);
   if (!text) return std::optional<int>{};
-  if (const auto value = number_in<int>(*text)) return value;
+  if (const auto value = count_in<int>(*text)) return value;
   return base::Failure{base::ExitCode::launch,
                        base::format("{}={} is no number of tasks or ranks (the launcher sets "
                                     "it); unset it, or start through the launcher",
@@ -75,11 +71,11 @@ std::optional<int> tasks_of_node(std::string_view text, int node) {
   while (!text.empty()) {
     const auto part = text.substr(0, text.find(','));
     const auto open = part.find("(x");
-    const auto tasks = number_in<int>(part.substr(0, open));
+    const auto tasks = count_in<int>(part.substr(0, open));
     int repeats = 1;
     if (open != std::string_view::npos) {
       if (!part.ends_with(')')) return std::nullopt;
-      const auto count = number_in<int>(part.substr(open + 2, part.size() - open - 3));
+      const auto count = count_in<int>(part.substr(open + 2, part.size() - open - 3));
       if (!count) return std::nullopt;
       repeats = *count;
     }
@@ -176,7 +172,7 @@ std::optional<std::string> job_number(const Environment& environment) {
 std::optional<std::uint32_t> step_number(const Environment& environment) {
   const auto step = environment.get("SLURM_STEP_ID");
   if (!step) return std::nullopt;
-  const auto number = number_in<std::int64_t>(*step);
+  const auto number = count_in<std::int64_t>(*step);
   constexpr std::int64_t most = std::numeric_limits<std::uint32_t>::max();
   if (!number || *number > most) return std::nullopt;
   return static_cast<std::uint32_t>(*number);
@@ -184,7 +180,7 @@ std::optional<std::uint32_t> step_number(const Environment& environment) {
 
 std::optional<std::int64_t> job_end(const Environment& environment) {
   const auto end = environment.get("SLURM_JOB_END_TIME");
-  return end ? number_in<std::int64_t>(*end) : std::nullopt;
+  return end ? count_in<std::int64_t>(*end) : std::nullopt;
 }
 
 bool dealt_by_hand(const Environment& environment) {

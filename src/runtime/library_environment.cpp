@@ -2,11 +2,11 @@
 #include "trireme/runtime/library_environment.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/base/number.hpp"
 #include "trireme/runtime/launcher_environment.hpp"
 #include "trireme/runtime/net_plugin.hpp"
 #include "trireme/topology/discover.hpp"
 
-#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
@@ -101,11 +101,8 @@ constexpr int usual_queues = 8;
 
 /// Value that CUDA reads from the text; none for one that it rejects.
 std::optional<int> queues_in(const std::string& text) {
-  int queues = 0;
-  const auto* const end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, queues);
-  if (read.ec != std::errc() || read.ptr != end || queues < 1 || queues > most_queues) return {};
-  return queues;
+  const auto queues = base::number_in<int>(text);
+  return queues && *queues >= 1 && *queues <= most_queues ? queues : std::nullopt;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "trireme/schema/value.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/base/number.hpp"
 #include "trireme/base/suggest.hpp"
 #include "trireme/base/text.hpp"
 #include "trireme/schema/quoted.hpp"
@@ -11,7 +12,6 @@
 #include "keys.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 namespace trireme::schema {
@@ -36,11 +36,7 @@ base::Failure value_failure(const Key& key, std::string_view text, std::string_v
 template <typename Number>
 std::optional<Number> whole_text_number(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
-  Number number{};
-  const auto* end = text.data() + text.size();
-  const auto [stop, problem] = std::from_chars(text.data(), end, number);
-  if (text.empty() || problem != std::errc{} || stop != end) return std::nullopt;
-  return number;
+  return base::number_in<Number>(text);
 }
 
 std::string range_fix(const Key& key) {

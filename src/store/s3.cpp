@@ -3,6 +3,7 @@
 
 #include "trireme/base/contract.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/number.hpp"
 #include "trireme/base/text.hpp"
 
 #include "store/credentials.hpp"
@@ -12,7 +13,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <ctime>
 #include <utility>
 
@@ -215,13 +215,8 @@ Listing S3Store::list(std::string_view prefix, Depth depth) {
 std::optional<std::uint64_t> S3Store::size(std::string_view name) {
   const auto response = perform({"HEAD", std::string(name)});
   if (response.status == 404) return std::nullopt;
-  const auto text = response.header("content-length");
-  std::uint64_t bytes = 0;
-  const auto* const end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, bytes);
-  if (!response.ok() || read.ec != std::errc() || read.ptr != end) {
-    refuse("examine", name, response);
-  }
+  const auto bytes = base::number_in<std::uint64_t>(response.header("content-length"));
+  if (!response.ok() || !bytes) refuse("examine", name, response);
   return bytes;
 }
 

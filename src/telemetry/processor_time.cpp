@@ -2,13 +2,13 @@
 #include "trireme/telemetry/processor_time.hpp"
 
 #include "trireme/base/file.hpp"
+#include "trireme/base/number.hpp"
 #include "trireme/base/text.hpp"
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <ctime>
@@ -23,15 +23,6 @@ constexpr int most_cores = 1 << 12;
 /// Parts of the whole, a thousand: fits ten bits.
 constexpr double parts_of_share = 1000;
 constexpr std::size_t largest_file = std::size_t{4} << 20;
-
-template <typename Number>
-std::optional<Number> number_in(std::string_view text) {
-  Number number = 0;
-  const auto* const end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, number);
-  const bool is_whole = parsed.ec == std::errc{} && parsed.ptr == end;
-  return is_whole ? std::optional(number) : std::nullopt;
-}
 
 std::string text_of(const fs::path& path) {
   auto text = base::read_text_file(path, base::ExitCode::usage, largest_file);
@@ -50,13 +41,13 @@ std::map<int, CoreTicks> core_ticks_in(std::string_view proc_stat) {
   for (const auto line : base::split(proc_stat, '\n')) {
     const auto words = base::split(line, ' ');
     if (words.empty() || !words[0].starts_with("cpu")) continue;
-    const auto core = number_in<int>(words[0].substr(3));
+    const auto core = base::number_in<int>(words[0].substr(3));
     // The sum of all has no number.
     if (!core || *core < 0 || *core >= most_cores) continue;
     // user, nice, system, idle, waiting, interrupts, soft interrupts, stolen. Guests are in user.
     std::array<std::uint64_t, 8> ticks{};
     for (std::size_t at = 0; at < std::min(ticks.size(), words.size() - 1); ++at) {
-      ticks[at] = number_in<std::uint64_t>(words[at + 1]).value_or(0);
+      ticks[at] = base::number_in<std::uint64_t>(words[at + 1]).value_or(0);
     }
     cores[*core] = {ticks[0] + ticks[1] + ticks[2], ticks[5] + ticks[6], ticks[7],
                     ticks[3] + ticks[4]};
@@ -68,9 +59,9 @@ std::vector<int> core_numbers(std::string_view list) {
   std::vector<int> numbers;
   for (const auto part : base::split(base::trimmed(list), ',')) {
     const auto dash = part.find('-');
-    const auto first = number_in<int>(part.substr(0, dash));
+    const auto first = base::number_in<int>(part.substr(0, dash));
     const auto last =
-        dash == std::string_view::npos ? first : number_in<int>(part.substr(dash + 1));
+        dash == std::string_view::npos ? first : base::number_in<int>(part.substr(dash + 1));
     if (!first || !last || *first < 0 || *last < *first || *last >= most_cores) return {};
     for (int number = *first; number <= *last; ++number) numbers.push_back(number);
   }
@@ -108,7 +99,7 @@ std::optional<std::chrono::microseconds> throttled_in(std::string_view cpu_stat)
   for (const auto line : base::split(cpu_stat, '\n')) {
     const auto words = base::split(line, ' ');
     if (words.size() != 2) continue;
-    const auto number = number_in<std::int64_t>(words[1]);
+    const auto number = base::number_in<std::int64_t>(words[1]);
     if (!number) continue;
     // Periods are counted under a limit alone.
     if (words[0] == "nr_periods") is_limited = *number > 0;

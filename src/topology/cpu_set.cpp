@@ -2,9 +2,9 @@
 #include "trireme/topology/cpu_set.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/base/number.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <optional>
 
@@ -14,11 +14,8 @@ namespace {
 constexpr int highest_number = (1 << 20) - 1;
 
 std::optional<int> number_of(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  if (value < 0 || value > highest_number) return std::nullopt;
-  return value;
+  const auto number = base::number_in<int>(text);
+  return number && *number >= 0 && *number <= highest_number ? number : std::nullopt;
 }
 
 }  // namespace

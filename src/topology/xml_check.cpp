@@ -4,6 +4,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/number.hpp"
 #include "trireme/topology/discover.hpp"
 
 #include "hwloc_topology.hpp"
@@ -16,7 +17,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <cstring>
 
@@ -67,14 +67,12 @@ base::Status check_numbers(std::string_view xml, std::string_view source) {
   for (auto at = xml.find(name); at != std::string_view::npos; at = xml.find(name, at)) {
     at += name.size();
     const auto value = xml.substr(at, xml.find('"', at) - at);
-    unsigned index = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), index);
+    const auto index = base::number_in<unsigned>(value);
     // PCI objects of old versions carry large numbers, which are not made into sets.
     const auto element = xml.substr(xml.rfind('<', at), at - xml.rfind('<', at));
     const bool makes_set = element.find("\"PU\"") != std::string_view::npos ||
                            element.find("\"NUMANode\"") != std::string_view::npos;
-    const bool number = error == std::errc{} && end == value.data() + value.size();
-    if (makes_set && (!number || index >= max_os_index)) {
+    if (makes_set && (!index || *index >= max_os_index)) {
       return refuse(source, base::format("'os_index=\"{}\"' is not below {}", value.substr(0, 40),
                                          max_os_index));
     }

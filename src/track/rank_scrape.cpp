@@ -4,13 +4,13 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json.hpp"
+#include "trireme/base/number.hpp"
 #include "trireme/base/text.hpp"
 #include "trireme/track/endpoint.hpp"
 #include "trireme/web/http.hpp"
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <map>
@@ -64,26 +64,18 @@ std::optional<std::map<std::string, std::string, std::less<>>> labels_of(std::st
   return labels;
 }
 
-template <typename Number>
-std::optional<Number> number_in(std::string_view text) {
-  Number number{};
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (parsed.ec != std::errc{} || parsed.ptr != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 /// Time in a line `name{labels} value`.
 std::optional<telemetry::RankTime> time_in(std::string_view line) {
   line.remove_prefix(rank_computing_metric.size());
   const auto end = line.rfind("} ");
   if (!line.starts_with('{') || end == std::string_view::npos) return std::nullopt;
   const auto labels = labels_of(line.substr(1, end - 1));
-  const auto seconds = number_in<double>(base::trimmed(line.substr(end + 2)));
+  const auto seconds = base::number_in<double>(base::trimmed(line.substr(end + 2)));
   if (!labels || !seconds || !std::isfinite(*seconds)) return std::nullopt;
   const auto node = labels->find("node");
   const auto rank = labels->find("rank");
   if (node == labels->end() || rank == labels->end()) return std::nullopt;
-  const auto number = number_in<int>(rank->second);
+  const auto number = base::number_in<int>(rank->second);
   if (!number || *number < 0) return std::nullopt;
   return telemetry::RankTime{*number, node->second, *seconds * 1e3};
 }

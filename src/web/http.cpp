@@ -4,6 +4,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/base/number.hpp"
 #include "trireme/base/text.hpp"
 
 #include <curl/curl.h>
@@ -11,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <cstring>
 #include <ctime>
 #include <exception>
@@ -314,15 +314,13 @@ bool may_pass(const HttpResponse& response) {
 std::optional<std::chrono::seconds> retry_after(const HttpResponse& response) {
   const auto text = response.header("retry-after");
   constexpr std::int64_t most_seconds = 1'000'000;
-  std::int64_t seconds = 0;
-  const auto* const end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, seconds);
-  if (parsed.ec != std::errc{} || parsed.ptr != end) {
+  auto seconds = base::number_in<std::int64_t>(text);
+  if (!seconds) {
     const auto date = text.empty() ? -1 : curl_getdate(text.c_str(), nullptr);
     if (date < 0) return std::nullopt;
     seconds = std::int64_t{date} - std::int64_t{std::time(nullptr)};
   }
-  return std::chrono::seconds(std::clamp(seconds, std::int64_t{0}, most_seconds));
+  return std::chrono::seconds(std::clamp(*seconds, std::int64_t{0}, most_seconds));
 }
 
 bool Backoff::wait(std::string_view url, const HttpResponse& response) {

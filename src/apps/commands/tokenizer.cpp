@@ -6,6 +6,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
+#include "trireme/base/number.hpp"
 #include "trireme/data/tokenizer_training.hpp"
 
 #include "apps/cli/commands.hpp"
@@ -13,8 +14,6 @@
 #include "apps/cli/progress_line.hpp"
 #include "apps/cli/standard_input.hpp"
 #include "apps/cli/text_options.hpp"
-
-#include <charconv>
 
 namespace trireme::apps {
 namespace {
@@ -66,15 +65,14 @@ std::vector<std::int32_t> parse_ids(std::string_view text) {
     if (begin == std::string_view::npos) return ids;
     text.remove_prefix(begin);
     const auto word = text.substr(0, text.find_first_of(blanks));
-    std::int32_t id = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), id);
-    if (error != std::errc{} || end != word.data() + word.size()) {
+    const auto id = base::number_in<std::int32_t>(word);
+    if (!id) {
       throw base::Error(ExitCode::usage,
                         format("'{}' is no token id (decode reads whole numbers separated by "
                                "white space); pass what 'trireme tokenizer encode' prints",
                                word.substr(0, 40)));
     }
-    ids.push_back(id);
+    ids.push_back(*id);
     text.remove_prefix(word.size());
   }
 }

@@ -3,13 +3,13 @@
 
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/base/number.hpp"
 
 #include "comm/watchdog/watched_process.hpp"
 
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <map>
 #include <string_view>
@@ -27,14 +27,6 @@ struct Marks {
   std::optional<int> on_node;
 };
 
-std::optional<int> number_in(std::string_view text) {
-  int value = 0;
-  const auto end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, value);
-  if (parsed.ec != std::errc{} || parsed.ptr != end) return std::nullopt;
-  return value;
-}
-
 std::optional<Marks> marks_of(const fs::path& process) {
   const auto text = base::read_text_file(process / "environ");
   if (!text.ok()) return std::nullopt;
@@ -45,9 +37,10 @@ std::optional<Marks> marks_of(const fs::path& process) {
     left.remove_prefix(std::min(left.size(), entry.size() + 1));
     const auto value = entry.substr(std::min(entry.size(), entry.find('=') + 1));
     if (entry.starts_with("PMIX_NAMESPACE=")) marks.launch = value;
-    if (entry.starts_with("PMIX_RANK=")) marks.rank = number_in(value).value_or(-1);
-    if (entry.starts_with("OMPI_COMM_WORLD_SIZE=")) marks.world = number_in(value);
-    if (entry.starts_with("OMPI_COMM_WORLD_LOCAL_SIZE=")) marks.on_node = number_in(value);
+    if (entry.starts_with("PMIX_RANK=")) marks.rank = base::number_in<int>(value).value_or(-1);
+    if (entry.starts_with("OMPI_COMM_WORLD_SIZE=")) marks.world = base::number_in<int>(value);
+    if (entry.starts_with("OMPI_COMM_WORLD_LOCAL_SIZE="))
+      marks.on_node = base::number_in<int>(value);
   }
   if (marks.launch.empty() || marks.rank < 0) return std::nullopt;
   return marks;
@@ -68,7 +61,7 @@ NodeTasks NodeTasks::look() {
   std::map<int, Task> found;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator("/proc", error)) {
-    const auto number = number_in(entry.path().filename().string());
+    const auto number = base::number_in<int>(entry.path().filename().string());
     if (!number) continue;
     // Exclusion: a script that started the rank has the same variables.
     if (program_of(entry.path()) != program) continue;

@@ -2,6 +2,7 @@
 #include "trireme/base/text.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/base/number.hpp"
 #include "trireme/base/shell_word.hpp"
 
 #include <catch2/catch.hpp>
@@ -9,6 +10,20 @@
 #include <cstdio>
 
 using namespace trireme;
+
+TEST_CASE("a number is a whole text, and one that its type holds") {
+  CHECK(base::number_in<int>("42") == 42);
+  CHECK(base::number_in<int>("-7") == -7);
+  CHECK(base::number_in<int>("007") == 7);
+  CHECK(base::number_in<std::int64_t>("9223372036854775807") == INT64_MAX);
+  CHECK(base::number_in<double>("2.5e3") == 2500.0);
+  for (const auto* text : {"", "-", " 4", "4 ", "+4", "4x", "0x10", "4.0", "9223372036854775808"}) {
+    CAPTURE(text);
+    CHECK_FALSE(base::number_in<std::int64_t>(text).has_value());
+  }
+  CHECK_FALSE(base::number_in<std::uint16_t>("65536").has_value());
+  CHECK_FALSE(base::number_in<unsigned>("-1").has_value());
+}
 
 TEST_CASE("texts are trimmed and split") {
   CHECK(base::trimmed(" \ta b\r\n") == "a b");

@@ -5,6 +5,7 @@
 #include "comm/nccl/diagnostics/ras.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/base/number.hpp"
 #include "trireme/base/tcp.hpp"
 
 #include <arpa/inet.h>
@@ -14,7 +15,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <optional>
 
@@ -47,10 +47,9 @@ SocketAddress address_of(const in6_addr& host, std::uint16_t port) {
 std::vector<SocketAddress> addresses_of(const std::string& address) {
   const auto colon = address.rfind(':');
   if (colon == std::string::npos) return {};
-  std::uint16_t port = 0;
-  const auto* const end = address.data() + address.size();
-  const auto read = std::from_chars(address.data() + colon + 1, end, port);
-  if (read.ec != std::errc{} || read.ptr != end || port == 0) return {};
+  const auto text = std::string_view(address).substr(colon + 1);
+  const auto port = base::number_in<std::uint16_t>(text).value_or(0);
+  if (port == 0) return {};
   const auto host = address.substr(0, colon);
   in_addr four{};
   in6_addr six{};

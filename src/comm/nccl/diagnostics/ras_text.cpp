@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/format.hpp"
+#include "trireme/base/number.hpp"
 
 #include "comm/nccl/diagnostics/ras.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 namespace trireme::comm::nccl {
 namespace {
@@ -34,11 +34,9 @@ int processes_in(string_view line) {
   if (words.size() != 5 && words.size() != 3) return 0;
   int processes = 0;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    int number = 0;
-    const auto* const end = words[i].data() + words[i].size();
-    const auto read = std::from_chars(words[i].data(), end, number);
-    if (read.ec != std::errc{} || read.ptr != end) return 0;
-    if (i == (words.size() == 5 ? 3U : 1U)) processes = number;
+    const auto number = base::number_in<int>(words[i]);
+    if (!number) return 0;
+    if (i == (words.size() == 5 ? 3U : 1U)) processes = *number;
   }
   return processes;
 }
