@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "log_line.hpp"
 
+#include "trireme/base/utc.hpp"
 #include "trireme/postmortem/postmortem.hpp"
 
 #include <algorithm>
 #include <charconv>
-#include <ctime>
 
 namespace trireme::postmortem {
 namespace {
@@ -34,19 +34,12 @@ std::string_view take_word(std::string_view& text) {
 
 /// "2026-11-21T09:37:34.123Z ".
 bool take_time(std::string_view& text, std::int64_t& time_ms) {
-  tm parts{};
-  int milliseconds = 0;
-  const bool whole = take_number(text, 4, parts.tm_year) && take(text, "-") &&
-                     take_number(text, 2, parts.tm_mon) && take(text, "-") &&
-                     take_number(text, 2, parts.tm_mday) && take(text, "T") &&
-                     take_number(text, 2, parts.tm_hour) && take(text, ":") &&
-                     take_number(text, 2, parts.tm_min) && take(text, ":") &&
-                     take_number(text, 2, parts.tm_sec) && take(text, ".") &&
-                     take_number(text, 3, milliseconds) && take(text, "Z ");
-  if (!whole) return false;
-  parts.tm_year -= 1900;
-  parts.tm_mon -= 1;
-  time_ms = std::int64_t{timegm(&parts)} * 1000 + milliseconds;
+  constexpr std::size_t length = std::string_view("2026-11-21T09:37:34.123Z").size();
+  if (text.size() <= length || text[length] != ' ') return false;
+  const auto time = base::utc_milliseconds(text.substr(0, length));
+  if (!time) return false;
+  text.remove_prefix(length + 1);
+  time_ms = *time;
   return true;
 }
 
