@@ -5,20 +5,13 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/suggest.hpp"
 
+#include "axes.hpp"
 #include "mesh_choices.hpp"
 
 namespace trireme::layout {
 
 const char* short_name(Axis axis) {
-  switch (axis) {
-    case Axis::pipeline:
-      return "pp";
-    case Axis::data:
-      return "dp";
-    case Axis::tensor:
-      return "tp";
-  }
-  return "?";
+  return row_of(axis)->short_name;
 }
 
 base::Result<Mesh> Mesh::create(std::vector<AxisExtent> axes, int world_size) {
@@ -37,7 +30,8 @@ base::Result<Mesh> Mesh::create(std::vector<AxisExtent> axes, int world_size) {
   for (std::size_t at = 0; at < axes.size(); ++at) {
     if (axes[at].degree < 1) {
       return base::usage_failure(base::format("{} = {} is below 1 (a degree counts ranks); try {}",
-                                              configuration_key(axes[at].axis), axes[at].degree,
+                                              key_of(row_of(axes[at].axis)->degree),
+                                              axes[at].degree,
                                               base::join(base::divisors(world_size), ", ")));
     }
     for (std::size_t before = 0; before < at; ++before) {

@@ -5,24 +5,13 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/suggest.hpp"
 
+#include "axes.hpp"
+
 #include <algorithm>
 #include <cmath>
 
 namespace trireme::layout {
 namespace {
-
-/// Position of an axis in messages: the order in which the configuration's keys are documented.
-int order_in_messages(Axis axis) {
-  switch (axis) {
-    case Axis::tensor:
-      return 0;
-    case Axis::pipeline:
-      return 1;
-    case Axis::data:
-      return 2;
-  }
-  return 3;
-}
 
 /// Every way to write `number` as an ordered product of `count` factors.
 void append_factorisations(int number, std::size_t count, std::vector<int>& prefix,
@@ -101,18 +90,6 @@ bool is_world_size(int ranks) {
   return ranks >= 1 && ranks <= max_world_size;
 }
 
-const char* configuration_key(Axis axis) {
-  switch (axis) {
-    case Axis::pipeline:
-      return "parallel.pipeline";
-    case Axis::data:
-      return "parallel.data";
-    case Axis::tensor:
-      return "parallel.tensor";
-  }
-  return "parallel.?";
-}
-
 /// Product of positive degrees; everything above the range of a rank counts as too_many_ranks.
 std::int64_t saturated_product(const std::vector<AxisExtent>& axes) {
   std::int64_t product = 1;
@@ -130,12 +107,12 @@ base::Failure wrong_product(std::vector<AxisExtent> axes, int world_size, const 
                          world_size)};
   }
   std::stable_sort(axes.begin(), axes.end(), [](const AxisExtent& a, const AxisExtent& b) {
-    return order_in_messages(a.axis) < order_in_messages(b.axis);
+    return row_of(a.axis) < row_of(b.axis);
   });
   std::vector<std::string> keys;
   std::vector<int> degrees;
   for (const AxisExtent& extent : axes) {
-    keys.emplace_back(configuration_key(extent.axis));
+    keys.emplace_back(key_of(row_of(extent.axis)->degree));
     degrees.push_back(extent.degree);
   }
   const std::int64_t product = saturated_product(axes);

@@ -18,9 +18,6 @@ using Suits = std::function<bool(const Mesh&)>;
 bool is_world_size(int ranks);
 constexpr int max_world_size = 1 << 24;
 
-/// The key that sets the degree of an axis.
-const char* configuration_key(Axis axis);
-
 /// Saturated product: above the range of a rank number.
 constexpr std::int64_t too_many_ranks = std::numeric_limits<int>::max();
 

@@ -4,8 +4,8 @@
 #include "trireme/base/json_text.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 
@@ -17,7 +17,6 @@ using layout::Axis;
 
 constexpr std::int64_t most_ranks = std::int64_t{1} << 20;
 constexpr std::int64_t most_numa_nodes = std::int64_t{1} << 20;
-constexpr std::array all_axes{Axis::pipeline, Axis::data, Axis::tensor};
 
 /// A node and its ranks, in the order of the nodes' lowest ranks.
 struct NodeRanks {
@@ -81,11 +80,11 @@ const Json& list(const Json& object, const char* key) {
 base::Result<layout::Mesh> mesh_of(const Json& json, int world_size) {
   std::vector<layout::AxisExtent> axes;
   for (const auto& each : list(json, "axes")) {
-    const auto axis = std::find_if(all_axes.begin(), all_axes.end(), [&each](Axis known) {
-      return text(each, "axis") == layout::short_name(known);
-    });
+    const auto* const axis = std::find_if(
+        std::begin(layout::all_axes), std::end(layout::all_axes),
+        [&each](Axis known) { return text(each, "axis") == layout::short_name(known); });
     const auto degree = whole_number(each, "degree");
-    if (axis == all_axes.end() || degree < 1 || degree > world_size) {
+    if (axis == std::end(layout::all_axes) || degree < 1 || degree > world_size) {
       return broken("an axis is not one of a mesh");
     }
     axes.push_back({*axis, static_cast<int>(degree)});
