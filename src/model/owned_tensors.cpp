@@ -8,6 +8,9 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <set>
+#include <utility>
 
 namespace trireme::model {
 namespace {
@@ -95,30 +98,64 @@ std::int64_t blocks_of(const Parameter& parameter, const ModelConfig& config,
   return of_heads ? parameter.tensor.shape[0] / config.head_dim : 1;
 }
 
+std::vector<std::int64_t> renewal_turns(const std::vector<Parameter>& parameters,
+                                        const CostOfMatrix& cost,
+                                        const MatrixSelection& selection) {
+  std::vector<std::int64_t> turns(parameters.size(), 0);
+  if (!cost) return turns;
+  std::vector<std::pair<ownership::Renewal, std::size_t>> order;
+  for (std::size_t index = 0; index < parameters.size(); ++index) {
+    if (!is_rule_matrix(parameters[index], selection)) continue;
+    const auto& shape = parameters[index].tensor.shape;
+    const auto renewal = cost({shape[0], shape[1]}).renewal;
+    if (renewal.flops > 0) order.emplace_back(renewal, index);
+  }
+  if (order.empty()) return turns;
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.first.flops > b.first.flops; });
+  // Evenly over the round where there are more turns than matrices.
+  const auto every = order.front().first.every;
+  const auto count = std::min(every, std::ssize(order));
+  std::set<std::pair<double, std::int64_t>> by_work;
+  for (std::int64_t number = 0; number < count; ++number)
+    by_work.emplace(0.0, number * every / count);
+  for (const auto& [renewal, index] : order) {
+    const auto [work, turn] = by_work.extract(by_work.begin()).value();
+    turns[index] = turn;
+    by_work.emplace(work + renewal.flops, turn);
+  }
+  return turns;
+}
+
 MatrixCost cost_of(const CostOfMatrix& cost, const ownership::MatrixShape& shape,
                    std::int64_t blocks) {
   auto known = cost({shape.rows / blocks, shape.columns});
   if (blocks == 1) return known;
-  return {static_cast<double>(blocks) * known.flops, {}};
+  return {static_cast<double>(blocks) * known.flops, {}, {}};
 }
 
 MatrixCost muon_cost(const ownership::MatrixShape& shape) {
   const auto form = ownership::cheapest_newton_schulz_form(shape);
-  return {ownership::newton_schulz_flops(form, shape), ownership::split_newton_schulz(shape)};
+  return {ownership::newton_schulz_flops(form, shape), ownership::split_newton_schulz(shape), {}};
 }
 
 std::vector<ownership::OwnedTensor> owned_tensors(const ModelConfig& config, int tensor,
                                                   const CostOfMatrix& cost,
                                                   const MatrixSelection& selection) {
-  auto list = parameters(config);
-  std::stable_sort(list.begin(), list.end(), [&](const Parameter& a, const Parameter& b) {
-    return turn(a.place, config.num_hidden_layers) < turn(b.place, config.num_hidden_layers);
+  const auto list = parameters(config);
+  const auto turns = renewal_turns(list, cost, selection);
+  std::vector<std::size_t> order(list.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return turn(list[a].place, config.num_hidden_layers) <
+           turn(list[b].place, config.num_hidden_layers);
   });
   const auto mesh = layout::Mesh::of(1, 1, tensor);
   std::vector<ownership::OwnedTensor> tensors;
   tensors.reserve(list.size());
   std::string fused_name;
-  for (const auto& parameter : list) {
+  for (const auto index : order) {
+    const auto& parameter = list[index];
     const auto& shape = parameter.tensor.shape;
     ownership::OwnedTensor owned;
     owned.name = parameter.tensor.name;
@@ -128,6 +165,7 @@ std::vector<ownership::OwnedTensor> owned_tensors(const ModelConfig& config, int
       auto known = cost_of(cost, owned.shape, blocks_of(parameter, config, selection));
       owned.flops = known.flops;
       owned.split = std::move(known.split);
+      if (known.renewal.flops > 0) owned.renewals = {known.renewal.at(turns[index])};
       owned.joined = tensor == 1 && parameter.fused_name == fused_name && !tensors.empty() &&
                      tensors.back().held_elements % ownership::PlanOptions{}.alignment == 0;
       fused_name = parameter.fused_name;

@@ -63,7 +63,10 @@ std::pair<std::int64_t, std::int64_t> held_elements(const layout::TensorSpec& te
 
 StageParameters::StageParameters(const ModelConfig& config, const StagePlace& place,
                                  std::int64_t bucket_elements, const MatrixOwning& owning)
-    : config_(config), selection_(owning.selection), parameters_(model::parameters(config)) {
+    : config_(config),
+      selection_(owning.selection),
+      parameters_(model::parameters(config)),
+      renewal_turns_(renewal_turns(parameters_, owning.cost, owning.selection)) {
   const int last_stage = place.mesh.degree(Axis::pipeline) - 1;
   const int stage = place.mesh.coordinate(Axis::pipeline, place.rank);
   const bool shared = config.tie_word_embeddings && last_stage > 0;
@@ -153,6 +156,9 @@ layout::FlatLayout StageParameters::owned_layout(std::span<const FusedParameter>
       auto cost = cost_of(owning.cost, shape, blocks_of(parameter));
       tensors.back().flops += cost.flops;
       if (apart || fused.pieces.size() == 1) tensors.back().split = std::move(cost.split);
+      if (cost.renewal.flops > 0) {
+        tensors.back().renewals.push_back(cost.renewal.at(renewal_turn(piece)));
+      }
       tensors.back().held_elements += held_elements(tensor, mesh).second;
     }
   }

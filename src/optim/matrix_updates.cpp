@@ -53,7 +53,9 @@ void MatrixUpdates::read_update_counts(const UpdateStep& step) {
   if (!state_.owner_states() || !update_counts_.empty()) return;
   const auto& segments = state_.segments();
   // One that does all that any does, where nothing is computed and nothing can be read.
-  update_counts_.assign(segments.size(), root_every_);
+  for (const auto& segment : segments) {
+    update_counts_.push_back(root_every_ + segment.renewal_turn);
+  }
   if (step.workspace.is_measuring()) return;
   device::HostMirror mirror(step.kernels.device());
   std::vector<Tensor> counts;
@@ -151,6 +153,7 @@ void MatrixUpdates::compute(const UpdateStep& step, const MatrixGroup& group, co
       of_matrix.pop_back();
       counts.push_back(update_count(states));
       batch.updates.push_back(update_counts_[segment]++);
+      batch.turns.push_back(state_.segments()[segment].renewal_turn);
     }
     rule_.compute(step.kernels, step.workspace, batch);
     for (std::size_t index = 0; index < counts.size(); ++index) {

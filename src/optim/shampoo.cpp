@@ -45,16 +45,24 @@ class Shampoo final : public MatrixRule {
             {"shampoo.updates", {1, 1}}};
   }
 
-  /// A side of m in blocks of b: 3 m b n of products, and every root_every-th time 10 m b^2, of
-  /// which nine are the eigendecomposition's (Golub & Van Loan 2013, 8.3).
+  /// A side of m in blocks of b: 3 m b n of products, and its roots.
   double flops(const ownership::MatrixShape& shape) const override {
     const auto of_side = [&](std::int64_t side, std::int64_t other) {
-      const auto b = static_cast<double>(block(side));
-      const double products = 3.0 * static_cast<double>(other);
-      const double root = 10.0 * b / static_cast<double>(rule_.factors.root_every);
-      return static_cast<double>(side) * b * (products + root);
+      return 3.0 * static_cast<double>(side * block(side)) * static_cast<double>(other);
     };
-    return of_side(shape.rows, shape.columns) + of_side(shape.columns, shape.rows);
+    const auto roots = renewal(shape);
+    return of_side(shape.rows, shape.columns) + of_side(shape.columns, shape.rows) +
+           roots.flops / static_cast<double>(roots.every);
+  }
+
+  /// A side of m in blocks of b: 10 m b^2, of which nine are the eigendecomposition's (Golub & Van
+  /// Loan 2013, 8.3).
+  ownership::Renewal renewal(const ownership::MatrixShape& shape) const override {
+    const auto of_side = [&](std::int64_t side) {
+      const auto b = static_cast<double>(block(side));
+      return 10.0 * static_cast<double>(side) * b * b;
+    };
+    return {of_side(shape.rows) + of_side(shape.columns), rule_.factors.root_every, 0};
   }
 
   void compute(device::Kernels& kernels, device::Arena& workspace,
@@ -75,7 +83,7 @@ class Shampoo final : public MatrixRule {
     for (std::size_t index = 0; index < batch.states.size(); ++index) {
       const auto matrix = batch.matrices.slice(0, static_cast<std::int64_t>(index), 1);
       compute_one(kernels, scratch, matrix.reshape({rows, columns}), batch.states[index],
-                  batch.updates[index]);
+                  {batch.updates[index], batch.turns[index]});
     }
   }
 
@@ -118,7 +126,7 @@ class Shampoo final : public MatrixRule {
 
   /// The gradient becomes the direction. `states`: owner_states() but the last.
   void compute_one(device::Kernels& kernels, const Scratch& scratch, const Tensor& gradient,
-                   std::span<const Tensor> states, std::int64_t number) const {
+                   std::span<const Tensor> states, const Age& age) const {
     const auto& first_moment = states[0];
     const auto factors = states.subspan(2, 2);
     const auto roots = states.subspan(4, 2);
@@ -128,12 +136,13 @@ class Shampoo final : public MatrixRule {
     transpose(kernels, gradient, transposed);
     add_products(kernels, gradient, rule_.beta2, factors[0], scratch.square);
     add_products(kernels, transposed, rule_.beta2, factors[1], scratch.square);
-    if (number % rule_.factors.root_every == 0) {
+    // Roots are used from the first update on.
+    if (age.updates == 0 || age.is_turn(rule_.factors)) {
       for (std::size_t side = 0; side < 2; ++side) {
         take_root(kernels, scratch, factors[side], roots[side]);
       }
     }
-    const AdamDirection adam{rule_.beta1, rule_.beta2, rule_.eps, number + 1};
+    const AdamDirection adam{rule_.beta1, rule_.beta2, rule_.eps, age.updates + 1};
     adam.compute(kernels, gradient, first_moment, states[1], scratch.third);
     const auto length = scratch.values.slice(0, 0, 1);
     kernels.issue(device::MatrixNorms{scratch.third.reshape({1, rows, columns}), length});

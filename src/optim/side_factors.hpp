@@ -2,6 +2,7 @@
 #pragma once
 
 #include "trireme/device/kernels.hpp"
+#include "trireme/optim/rule.hpp"
 
 #include <cstdint>
 
@@ -9,6 +10,14 @@
 /// columns], contiguous; a factor of a side of `m` is [m, b]: its blocks [b, b] on the diagonal,
 /// one under another, b a divisor of m.
 namespace trireme::optim {
+
+/// Updates that a matrix's state has had, and the turn of its renewals.
+struct Age {
+  std::int64_t updates = 0;
+  std::int64_t turn = 0;
+
+  bool is_turn(const FactorRule& rule) const { return updates % rule.root_every == turn; }
+};
 
 /// y = transpose(x).
 void transpose(device::Kernels& kernels, const device::Tensor& x, const device::Tensor& y);

@@ -32,19 +32,29 @@ class Soap final : public MatrixRule {
     return states;
   }
 
-  /// A side of m: 7 m^2 n of products (two ways there, one back, its factor), and every
-  /// root_every-th time 2 m^3 for the power iteration and 8/3 m^3 for Q of a QR decomposition.
-  /// FLOPs of factor and power iteration, in fp64, count twice.
+  /// A side of m: 7 m^2 n of products (two ways there, one back, its factor), and its renewals.
+  /// FLOPs of the factor, in fp64, count twice.
   double flops(const ownership::MatrixShape& shape) const override {
     const auto of_side = [&](std::int64_t side, std::int64_t other) {
       if (!has_basis(side)) return 0.0;
       const auto m = static_cast<double>(side);
-      const double refresh = 20.0 / 3.0 * m / static_cast<double>(rule_.factors.root_every);
-      return m * m * (8.0 * static_cast<double>(other) + refresh);
+      return 8.0 * m * m * static_cast<double>(other);
     };
+    const auto renewed = renewal(shape);
     // The FLOPs that are left where no side has a basis are Adam's.
     const double elements = static_cast<double>(shape.rows) * static_cast<double>(shape.columns);
-    return of_side(shape.rows, shape.columns) + of_side(shape.columns, shape.rows) + 10 * elements;
+    return of_side(shape.rows, shape.columns) + of_side(shape.columns, shape.rows) + 10 * elements +
+           renewed.flops / static_cast<double>(renewed.every);
+  }
+
+  /// A side of m: 2 m^3 for the power iteration, in fp64, which count twice, and 8/3 m^3 for Q of a
+  /// QR decomposition.
+  ownership::Renewal renewal(const ownership::MatrixShape& shape) const override {
+    const auto of_side = [&](std::int64_t side) {
+      const auto m = static_cast<double>(side);
+      return has_basis(side) ? 20.0 / 3.0 * m * m * m : 0.0;
+    };
+    return {of_side(shape.rows) + of_side(shape.columns), rule_.factors.root_every, 0};
   }
 
   void compute(device::Kernels& kernels, device::Arena& workspace,
@@ -60,7 +70,7 @@ class Soap final : public MatrixRule {
       const std::span<const Tensor> states(batch.states[index]);
       bases.use(states.subspan(2));
       compute_one(kernels, scratch, bases, matrix.reshape({rows, columns}), states,
-                  batch.updates[index]);
+                  {batch.updates[index], batch.turns[index]});
     }
   }
 
@@ -72,8 +82,8 @@ class Soap final : public MatrixRule {
   /// The gradient becomes the direction. The first moment is in the basis of the parameters, the
   /// second in that of the factors.
   void compute_one(device::Kernels& kernels, const Scratch& scratch, Eigenbases& bases,
-                   const Tensor& gradient, std::span<const Tensor> moments,
-                   std::int64_t number) const {
+                   const Tensor& gradient, std::span<const Tensor> moments, const Age& age) const {
+    const auto number = age.updates;
     const auto& [first, second, third] = scratch;
     if (number > 0) {
       bases.rotate_to(gradient, first);
@@ -94,7 +104,7 @@ class Soap final : public MatrixRule {
       return;
     }
     kernels.issue(device::Copy{second, gradient});
-    if (number % rule_.factors.root_every == 0) bases.refresh(moments[1], first);
+    if (age.is_turn(rule_.factors)) bases.refresh(moments[1], first);
   }
 
   Rule rule_;

@@ -76,7 +76,8 @@ constexpr Key optimizer_rows[] = {
     optimizer.key<&OptimizerOptions::root_every>(
         "10", {.unit = "updates", .range = at_least(1)},
         "Updates between two roots of the factors (shampoo; Shi et al. 2023, arXiv 2309.06497) or "
-        "two renewals of their eigenvectors (soap; Vyas et al. 2024, arXiv 2409.11321)."),
+        "two renewals of their eigenvectors (soap; Vyas et al. 2024, arXiv 2409.11321); each "
+        "matrix has a turn of its own."),
     optimizer.key<&OptimizerOptions::epsilon>(
         "1e-5", {.range = more_than(0)},
         "Term added to a factor's eigenvalues before the root, as a part of the largest (shampoo; "

@@ -17,7 +17,8 @@ model::CostOfMatrix cost_of_matrix(const optim::Rule& rule, device::DType produc
   if (!optim::traits(rule.kind).updates_matrices) return {};
   return [matrices = std::shared_ptr(optim::make_matrix_rule(rule, products))](
              const ownership::MatrixShape& shape) {
-    return model::MatrixCost{matrices->flops(shape), matrices->split(shape)};
+    return model::MatrixCost{matrices->flops(shape), matrices->split(shape),
+                             matrices->renewal(shape)};
   };
 }
 

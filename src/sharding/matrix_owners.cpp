@@ -48,6 +48,8 @@ class MatricesOfRule {
     work.shape = segment.shape;
     work.flops =
         static_cast<double>(segment.blocks) * rule_->flops({rows / segment.blocks, columns});
+    const auto renewal = rule_->renewal(segment.shape);
+    if (renewal.flops > 0) work.renewals = {renewal.at(segment.renewal_turn)};
     if (shares_ && segment.blocks == 1 && is_held_once(segment)) {
       work.split = rule_->split(segment.shape);
     }

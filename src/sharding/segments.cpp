@@ -85,6 +85,7 @@ class Collector {
     const auto& shape = stage_.parameters()[piece.parameter].tensor.shape;
     segment.shape = {shape[0], shape[1]};
     segment.blocks = stage_.blocks_of(stage_.parameters()[piece.parameter]);
+    segment.renewal_turn = stage_.renewal_turn(piece);
     if (const auto* const owner = stage_.sharing_of(piece)) {
       segment.sharing = sharing_of(*owner, segment.shape, static_cast<int>(piece.parameter));
       return;

@@ -32,10 +32,12 @@ bool is_rule_matrix(const Parameter& parameter, const MatrixSelection& selection
 std::int64_t blocks_of(const Parameter& parameter, const ModelConfig& config,
                        const MatrixSelection& selection);
 
-/// Cost of a matrix by its rule: FLOPs of one update, and whether it can be shared.
+/// Cost of a matrix by its rule: FLOPs of one update, whether it can be shared, and what of them
+/// comes once in several updates, without its turn.
 struct MatrixCost {
   double flops = 0;
   ownership::SplitCost split;
+  ownership::Renewal renewal{};
 };
 using CostOfMatrix = std::function<MatrixCost(const ownership::MatrixShape&)>;
 
@@ -48,6 +50,12 @@ MatrixCost muon_cost(const ownership::MatrixShape& shape);
 std::vector<ownership::OwnedTensor> owned_tensors(const ModelConfig& config, int tensor,
                                                   const CostOfMatrix& cost,
                                                   const MatrixSelection& selection = {});
+
+/// [parameter]: turn of the renewal of each matrix that a rule updates whole. Such that each update
+/// has about as much of it to do: the most work first, each to the turn with the least so far. A
+/// function of the whole model, so that no layout changes it.
+std::vector<std::int64_t> renewal_turns(const std::vector<Parameter>& parameters,
+                                        const CostOfMatrix& cost, const MatrixSelection& selection);
 
 /// Cost of a matrix, or of all blocks of one. Blocks are not shared.
 MatrixCost cost_of(const CostOfMatrix& cost, const ownership::MatrixShape& shape,

@@ -92,6 +92,10 @@ class StageParameters {
   const ownership::MatrixOwner* sharing_of(const ShardPiece& piece) const;
   /// Equal blocks of rows of an owned matrix that are matrices of their own to the rule.
   std::int64_t blocks_of(const Parameter& parameter) const;
+  /// Turn of the renewal of an owned matrix (renewal_turns()).
+  std::int64_t renewal_turn(const ShardPiece& piece) const {
+    return renewal_turns_[piece.parameter];
+  }
   const std::vector<FusedParameter>& fused_parameters() const { return fused_parameters_; }
   const layout::FlatLayout& flat() const { return flat_; }
   /// Buckets from this one on hold the tied table only: none, or one.
@@ -134,6 +138,7 @@ class StageParameters {
   ModelConfig config_;
   MatrixSelection selection_;
   std::vector<Parameter> parameters_;
+  std::vector<std::int64_t> renewal_turns_;  // [parameter]
   std::vector<FusedParameter> fused_parameters_;
   layout::FlatLayout flat_;
   std::vector<bool> owned_buckets_;                        // [bucket]

@@ -27,8 +27,10 @@ struct MatrixBatch {
   /// [matrix][state of owner_states() but the last]: f32, of its shape. Empty for a rule without
   /// such states.
   std::vector<std::vector<device::Tensor>> states;
-  /// [matrix]: updates that its states have had.
+  /// [matrix]: updates that its states have had, and the turn of its renewals (see
+  /// MatrixRule::renewal).
   std::vector<std::int64_t> updates;
+  std::vector<std::int64_t> turns;
 };
 
 /// Rule that updates a matrix as a whole, in three parts: what is done element by element before
@@ -43,8 +45,11 @@ class MatrixRule {
   /// State that lies at the owner of a matrix of this shape. The last of it is [1, 1]: the number
   /// of updates that the others have had, which the optimizer counts.
   virtual std::vector<OwnerState> owner_states(const ownership::MatrixShape&) const { return {}; }
-  /// Counted floating-point operations of compute() for one matrix of this shape.
+  /// Counted floating-point operations of compute() for one matrix of this shape, in the mean over
+  /// many updates.
   virtual double flops(const ownership::MatrixShape& shape) const = 0;
+  /// The part of them that comes once in several updates; its turn is each matrix's own.
+  virtual ownership::Renewal renewal(const ownership::MatrixShape&) const { return {}; }
   /// The same for a matrix that several ranks share; not possible() for a rule that needs one
   /// owner.
   virtual ownership::SplitCost split(const ownership::MatrixShape&) const { return {}; }
@@ -74,15 +79,16 @@ std::unique_ptr<MatrixRule> make_muon(const MuonRule& rule, device::DType produc
 
 /// L^(-1/4) M R^(-1/4) with the length of Adam's direction (Gupta et al. 2018, arXiv 1802.09568;
 /// Shi et al. 2023, arXiv 2309.06497, with Adam's first moment M and grafting). L <- beta2 L + (1 -
-/// beta2) G G^T, R <- beta2 R + (1 - beta2) G^T G; roots are taken at the first update and every
-/// root_every-th after it. Sides above max_side are cut into equal blocks of the largest divisor.
+/// beta2) G G^T, R <- beta2 R + (1 - beta2) G^T G; roots are taken at the first update, and then in
+/// each matrix's turn once in root_every updates. Sides above max_side are cut into equal blocks of
+/// the largest divisor.
 std::unique_ptr<MatrixRule> make_shampoo(const Rule& rule);
 
 /// Adam in the eigenvectors of Shampoo's L and R (Vyas et al. 2024, arXiv 2409.11321): the first
 /// moment in the basis of the parameters, the second in that of the eigenvectors, which one power
-/// iteration and a QR decomposition renew every root_every updates. The first update begins the
-/// state and has no direction; what its gradient does not reach gets the nearest unit vectors.
-/// Sides above max_side keep the basis of the parameters.
+/// iteration and a QR decomposition renew in the matrix's turn of root_every updates. The first
+/// update begins the state and has no direction; what its gradient does not reach gets the nearest
+/// unit vectors. Sides above max_side keep the basis of the parameters.
 std::unique_ptr<MatrixRule> make_soap(const Rule& rule);
 
 }  // namespace trireme::optim

@@ -45,6 +45,8 @@ struct Segment {
   Content content = Content::elements;
   /// Shape of a matrix.
   ownership::MatrixShape shape{};
+  /// Turn of its renewals among the updates of its state (MatrixRule::renewal).
+  std::int64_t renewal_turn = 0;
   /// Equal blocks of rows that are matrices of their own to the rule: heads.
   std::int64_t blocks = 1;
   /// [rank of a part exchange]: the part of the matrix that it has. The segment is that of the own

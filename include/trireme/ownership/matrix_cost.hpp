@@ -19,6 +19,18 @@ struct MatrixShape {
   bool operator==(const MatrixShape&) const = default;
 };
 
+/// Work on a matrix that comes once in `every` updates, in those whose number leaves the remainder
+/// `turn`.
+struct Renewal {
+  double flops = 0;  ///< 0: there is none
+  std::int64_t every = 1;
+  std::int64_t turn = 0;
+
+  /// The same in another turn.
+  Renewal at(std::int64_t other) const { return {flops, every, other}; }
+  bool operator==(const Renewal&) const = default;
+};
+
 /// Ways to compute one Newton-Schulz iteration of X [n, m], n <= m (Jordan et al. 2024, Muon). A
 /// step is A = X X^T, B = b A + c A A, X <- a X + B X.
 enum class NewtonSchulzForm {

@@ -33,6 +33,9 @@ struct OwnedTensor {
   double flops = 0;
   /// Not possible() for a rule that cannot share a matrix.
   SplitCost split;
+  /// Part of `flops`, which are a mean over updates, that comes in single ones: of each of the
+  /// matrices that the tensor is made of.
+  std::vector<Renewal> renewals;
   /// Elements that one tensor-parallel rank holds of it (at most, where they hold different
   /// numbers).
   std::int64_t held_elements = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ownership/packing/packing.hpp"
+#include "ownership/packing/renewals.hpp"
 #include "ownership/plans/alignment.hpp"
 #include "ownership/plans/assignments.hpp"
 #include "ownership/plans/ragged_buckets.hpp"
@@ -27,32 +28,17 @@ class Owners {
         const Item item{tensors[at].flops, aligned(tensors[at].held_elements, options.alignment)};
         const auto group = tensors[at].joined ? items_.back().group : items_.size();
         items_.push_back({.item = item, .group = group, .bucket = bucket});
+        matrices_.push_back({&tensors[at], bucket});
         has_groups_ = has_groups_ || tensors[at].joined;
       }
     }
   }
 
-  /// By work, all buckets at once. Matrices are packed one by one if groups can be ordered then,
-  /// and by groups if not, or where that is better.
+  /// By work, all buckets at once.
   std::vector<Placed> by_work() const {
-    std::vector<Item> items;
-    for (const auto& each : items_) items.push_back(each.item);
-    auto bins = empty_bins();
-    const auto alone = pack(items, bins);
-    if (!has_groups_) {
-      std::vector<Placed> placed;
-      for (const auto bin : alone) placed.push_back({bin});
-      return placed;
-    }
-    auto ordered = order_groups(items_, alone);
-    const double most = largest(bins.load);
-    if (ordered && most <= good_over_least * least_load(items, bins.load.size())) {
-      return *std::move(ordered);
-    }
-    bins = empty_bins();
-    auto in_groups = pack_all_groups(items_, bins);
-    if (ordered && most <= largest(bins.load)) return *std::move(ordered);
-    return in_groups;
+    auto placed = packed();
+    RenewalSpreader().spread(matrices_, placed);
+    return placed;
   }
 
   /// By cuts (Wang et al. 2026): a bucket's matrices stay in the order of backward. Each shard but
@@ -88,6 +74,29 @@ class Owners {
   }
 
  private:
+  /// Matrices are packed one by one if groups can be ordered then, and by groups if not, or where
+  /// that is better.
+  std::vector<Placed> packed() const {
+    std::vector<Item> items;
+    for (const auto& each : items_) items.push_back(each.item);
+    auto bins = empty_bins();
+    const auto alone = pack(items, bins);
+    if (!has_groups_) {
+      std::vector<Placed> placed;
+      for (const auto bin : alone) placed.push_back({bin});
+      return placed;
+    }
+    auto ordered = order_groups(items_, alone);
+    const double most = largest(bins.load);
+    if (ordered && most <= good_over_least * least_load(items, bins.load.size())) {
+      return *std::move(ordered);
+    }
+    bins = empty_bins();
+    auto in_groups = pack_all_groups(items_, bins);
+    if (ordered && most <= largest(bins.load)) return *std::move(ordered);
+    return in_groups;
+  }
+
   static double largest(const std::vector<double>& load) {
     return *std::max_element(load.begin(), load.end());
   }
@@ -155,6 +164,7 @@ class Owners {
 
   const PlanOptions& options_;
   std::vector<GroupedItem> items_;
+  std::vector<PlacedMatrix> matrices_;  // [item]
   bool has_groups_ = false;
 };
 

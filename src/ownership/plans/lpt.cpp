@@ -2,6 +2,7 @@
 #include "trireme/base/contract.hpp"
 
 #include "ownership/packing/packing.hpp"
+#include "ownership/packing/renewals.hpp"
 #include "ownership/plans/alignment.hpp"
 #include "ownership/plans/assignments.hpp"
 #include "ownership/plans/shard_writer.hpp"
@@ -12,12 +13,17 @@
 namespace trireme::ownership {
 namespace {
 
+/// Whether a plan heeds the turns of renewals: that takes time, and changes neither its balance nor
+/// its padding, by which it is chosen.
+enum class Turns { ignored, heeded };
+
 /// One plan with a given number of buckets, closed one after the other.
 class EqualShards {
  public:
-  EqualShards(std::span<const OwnedTensor> tensors, const PlanOptions& options)
+  EqualShards(std::span<const OwnedTensor> tensors, const PlanOptions& options, Turns turns)
       : tensors_(tensors),
         options_(options),
+        turns_(turns),
         writer_(tensors, options),
         load_(static_cast<std::size_t>(options.data) * static_cast<std::size_t>(options.tensor),
               0.0) {}
@@ -91,6 +97,11 @@ class EqualShards {
       for (const auto bin : pack(items, bins)) placed.push_back({bin});
     }
     load_ = std::move(bins.load);
+    if (turns_ == Turns::heeded) {
+      std::vector<PlacedMatrix> in_bucket;
+      for (const auto at : matrices_) in_bucket.push_back({&tensors_[at], 0});
+      renewals_.spread(in_bucket, placed);
+    }
     for (std::size_t index = 0; index < matrices_.size(); ++index) {
       const auto at = matrices_[index];
       const auto rank = static_cast<int>(placed[index].bin);
@@ -111,9 +122,11 @@ class EqualShards {
 
   std::span<const OwnedTensor> tensors_;
   const PlanOptions& options_;
+  Turns turns_;
   ShardWriter writer_;
   bool lone_bucket_ = false;  // of the plan: no other can make up for its balance
   std::vector<double> load_;
+  RenewalSpreader renewals_;
   std::vector<std::size_t> matrices_;  // of the bucket that is open
   std::vector<MatrixOwner> owners_;
 };
@@ -153,18 +166,26 @@ std::int64_t most_buckets(std::span<const OwnedTensor> tensors, const PlanOption
 }  // namespace
 
 Plan plan_padded(std::span<const OwnedTensor> tensors, const PlanOptions& options) {
-  auto lone = EqualShards(tensors, options).plan(1);
+  const auto plan_of = [&](std::int64_t count) {
+    return EqualShards(tensors, options, Turns::ignored).plan(count);
+  };
+  const auto heeding_turns = [&](Plan plan, std::int64_t count) {
+    const bool any = std::any_of(tensors.begin(), tensors.end(),
+                                 [](const auto& each) { return !each.renewals.empty(); });
+    return any ? EqualShards(tensors, options, Turns::heeded).plan(count) : plan;
+  };
+  auto lone = plan_of(1);
   const double most_over_mean =
       std::max(lone.max_over_mean(), balance_of_whole_matrices(tensors, options)) * (1 + 1e-9);
   // Buckets grow until neither padding nor balance is worse for there being several.
   for (auto count = most_buckets(tensors, options); count > 1;
        count -= std::max<std::int64_t>(1, count / 8)) {
-    auto plan = EqualShards(tensors, options).plan(count);
+    auto plan = plan_of(count);
     if (plan.padding() <= options.most_padding && plan.max_over_mean() <= most_over_mean) {
-      return plan;
+      return heeding_turns(std::move(plan), count);
     }
   }
-  return lone;
+  return heeding_turns(std::move(lone), 1);
 }
 
 }  // namespace trireme::ownership

@@ -4,6 +4,7 @@
 #include "trireme/ownership/plan.hpp"
 
 #include "ownership/packing/packing.hpp"
+#include "ownership/packing/renewals.hpp"
 #include "ownership/plans/columns.hpp"
 
 #include <algorithm>
@@ -118,6 +119,23 @@ class GroupDivider {
   double mean_ = 0;
 };
 
+/// Owners of whole matrices, in the order of the tensors, exchanged.
+void spread_renewals_of(std::span<const OwnedTensor> tensors, std::vector<MatrixOwner>& owners) {
+  std::vector<PlacedMatrix> matrices;
+  std::vector<Placed> placed;
+  std::vector<MatrixOwner*> whole;
+  for (auto& owner : owners) {
+    if (owner.is_shared()) continue;
+    whole.push_back(&owner);
+    matrices.push_back({&tensors[owner.tensor], 0});
+    placed.push_back({static_cast<std::size_t>(owner.ranges.front().rank)});
+  }
+  RenewalSpreader().spread(matrices, placed);
+  for (std::size_t index = 0; index < whole.size(); ++index) {
+    whole[index]->ranges.front().rank = static_cast<int>(placed[index].bin);
+  }
+}
+
 }  // namespace
 
 std::vector<MatrixOwner> divide_matrices(std::span<const OwnedTensor> matrices, int ranks) {
@@ -125,6 +143,7 @@ std::vector<MatrixOwner> divide_matrices(std::span<const OwnedTensor> matrices, 
   auto owners = GroupDivider(matrices, static_cast<std::size_t>(ranks)).best().owners;
   std::sort(owners.begin(), owners.end(),
             [](const MatrixOwner& a, const MatrixOwner& b) { return a.tensor < b.tensor; });
+  spread_renewals_of(matrices, owners);
   return owners;
 }
 

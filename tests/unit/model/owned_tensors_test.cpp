@@ -116,3 +116,56 @@ TEST_CASE("a matrix costs its cheapest form, and can be shared") {
   CHECK(cost.flops == 47.0 * 1024 * 1024 * 1024);
   CHECK(cost.split.possible());
 }
+
+TEST_CASE("turns of renewals are flat over a round, and those of the whole model in any list") {
+  constexpr std::int64_t every = 6;
+  const model::CostOfMatrix cost = [](const ownership::MatrixShape& shape) {
+    const auto cube = [](std::int64_t side) {
+      return static_cast<double>(side) * static_cast<double>(side) * static_cast<double>(side);
+    };
+    const double work = cube(shape.rows) + cube(shape.columns);
+    return model::MatrixCost{1e9 + work / every, {}, {work, every, 0}};
+  };
+  // Six matrices a layer: numbered one after another, a turn would have all that are alike.
+  for (const auto& config : {gpt2_124m(), qwen3_06b()}) {
+    const auto list = model::parameters(config);
+    const auto turns = model::renewal_turns(list, cost, {});
+    std::map<std::int64_t, double> work;
+    double largest = 0;
+    std::map<std::string, std::int64_t> by_name;
+    for (std::size_t at = 0; at < list.size(); ++at) {
+      if (!model::is_rule_matrix(list[at])) continue;
+      const auto& shape = list[at].tensor.shape;
+      const auto renewal = cost({shape[0], shape[1]}).renewal.flops;
+      work[turns[at]] += renewal;
+      largest = std::max(largest, renewal);
+      by_name[list[at].tensor.name] = turns[at];
+    }
+    CHECK(work.size() == every);
+    for (const auto& [turn, sum] : work) {
+      CHECK((turn >= 0 && turn < every));
+      CHECK(sum <= work.at(0) + largest);
+      CHECK(sum >= work.at(0) - largest);
+    }
+    for (const auto& owned : model::owned_tensors(config, 2, cost)) {
+      if (!owned.is_matrix()) continue;
+      REQUIRE(owned.renewals.size() == 1);
+      CHECK(owned.renewals.front().turn == by_name.at(owned.name));
+    }
+  }
+  // Fewer matrices than turns are spread over the round.
+  auto few = gpt2_124m();
+  few.num_hidden_layers = 1;
+  const model::CostOfMatrix rare = [&](const ownership::MatrixShape& shape) {
+    auto known = cost(shape);
+    known.renewal.every = 60;
+    return known;
+  };
+  std::map<std::int64_t, int> seen;
+  const auto list = model::parameters(few);
+  const auto turns = model::renewal_turns(list, rare, {});
+  for (std::size_t at = 0; at < list.size(); ++at) {
+    if (model::is_rule_matrix(list[at])) ++seen[turns[at]];
+  }
+  CHECK(seen == std::map<std::int64_t, int>{{0, 1}, {10, 1}, {20, 1}, {30, 1}, {40, 1}, {50, 1}});
+}

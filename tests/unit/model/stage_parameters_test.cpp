@@ -245,3 +245,29 @@ TEST_CASE("pieces of a range are those that a scan of all finds, in the order of
     }
   }
 }
+
+TEST_CASE("a matrix has one turn on every stage and rank") {
+  const auto config = small(true);
+  const model::CostOfMatrix cost = [](const ownership::MatrixShape& shape) {
+    const auto work = static_cast<double>(shape.rows * shape.columns);
+    return model::MatrixCost{work, {}, {work, 3, 0}};
+  };
+  std::map<std::string, std::int64_t> turns;
+  int matrices = 0;
+  for (const auto& mesh : {layout::Mesh::of(1, 1, 1), layout::Mesh::of(2, 2, 2)}) {
+    for (int rank = 0; rank < mesh.world_size(); ++rank) {
+      const auto stage = stage_of(config, mesh, rank, cost);
+      for (const auto& fused : stage.fused_parameters()) {
+        if (!fused.owned) continue;
+        for (const auto& piece : fused.pieces) {
+          const auto& name = stage.parameters()[piece.parameter].tensor.name;
+          const auto turn = stage.renewal_turn(piece);
+          CHECK(turns.emplace(name, turn).first->second == turn);
+          ++matrices;
+        }
+      }
+    }
+  }
+  CHECK(turns.size() == 28);
+  CHECK(matrices == 28 + 4 * 28);
+}

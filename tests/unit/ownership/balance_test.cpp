@@ -29,16 +29,6 @@ double longest_first(const std::vector<OwnedTensor>& tensors, int ranks) {
          std::accumulate(flops.begin(), flops.end(), 0.0);
 }
 
-/// q, k, v and gate, up as one product reads them.
-std::vector<OwnedTensor> joined(std::vector<OwnedTensor> tensors) {
-  for (auto& tensor : tensors) {
-    const auto kind = tensor.name.substr(
-        std::min(tensor.name.size(), tensor.name.find_first_not_of("0123456789")));
-    tensor.joined = kind == "k" || kind == "v" || kind == "up";
-  }
-  return tensors;
-}
-
 }  // namespace
 
 TEST_CASE("whole matrices are never divided worse than by longest processing time first") {

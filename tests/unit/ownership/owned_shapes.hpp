@@ -3,6 +3,7 @@
 
 #include "trireme/ownership/plan.hpp"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,16 @@ inline std::vector<ownership::OwnedTensor> tensors_of(const ModelSizes& sizes,
     add("down", sizes.hidden, sizes.intermediate);
   }
   tensors.push_back(vector("embedding", table));
+  return tensors;
+}
+
+/// q, k, v and gate, up as one product reads them.
+inline std::vector<ownership::OwnedTensor> joined(std::vector<ownership::OwnedTensor> tensors) {
+  for (auto& tensor : tensors) {
+    const auto kind = tensor.name.substr(
+        std::min(tensor.name.size(), tensor.name.find_first_not_of("0123456789")));
+    tensor.joined = kind == "k" || kind == "v" || kind == "up";
+  }
   return tensors;
 }
 

@@ -44,12 +44,22 @@ class ProblemMaker {
                       can_be_followed(problem.tensors[static_cast<std::size_t>(at) - 1], options);
       tensor.joined = tensor.joined && tensor.is_matrix();
     }
+    if (draw(0, 2) == 0) renew(problem.tensors);
     return problem;
   }
 
  private:
   static bool can_be_followed(const OwnedTensor& tensor, const PlanOptions& options) {
     return tensor.is_matrix() && tensor.held_elements % options.alignment == 0;
+  }
+  /// Matrices that cannot be shared, of few kinds, so that some are alike, with work in turns.
+  void renew(std::vector<OwnedTensor>& tensors) {
+    for (auto& tensor : tensors) {
+      if (!tensor.is_matrix()) continue;
+      tensor.split = {};
+      tensor.flops = draw(1, 3);
+      tensor.renewals = {{tensor.flops, 4, draw(0, 3)}};
+    }
   }
   int draw(int low, int high) { return std::uniform_int_distribution<int>(low, high)(engine_); }
 
