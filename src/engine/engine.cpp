@@ -56,16 +56,19 @@ TokenBuffers& Engine::batch(int index) {
   return parts_->batches.host(index);
 }
 
+SampleParts Engine::sample_parts() const {
+  return parts_->sample_parts();
+}
+
 ScheduleOutcome Engine::run_schedule() {
   auto& parts = *parts_;
   ScheduleOutcome outcome;
   parts.batches.upload();
   parts.renew_weight_copies();
-  outcome.tokens = parts.batches.counted_tokens(parts.groups.on(Axis::data));
-  const auto tokens = static_cast<double>(std::max<std::int64_t>(outcome.tokens, 1));
+  const double tokens = parts.counted_tokens();
   auto& reduction = parts.reduction();
   reduction.begin_step(parts.flat_gradients);
-  parts.pipeline().run(parts.actions(), static_cast<float>(1.0 / tokens),
+  parts.pipeline().run(parts.actions(), static_cast<float>(1.0 / std::max(tokens, 1.0)),
                        [&](const model::Place& place) { reduction.completed(place); });
   outcome.bubble_seconds = parts.pipeline().take_waited_seconds();
   outcome.tensor_seconds = parts.take_tensor_seconds();
@@ -75,14 +78,16 @@ ScheduleOutcome Engine::run_schedule() {
   reduction.wait_on_stream();
   std::array sums{parts.pipeline().loss_sum(), outcome.bubble_seconds};
   ordered_sum(parts.groups.on(Axis::data), sums);
-  // The loss, and behind it the bubble of each stage.
-  std::vector<double> all(1 + static_cast<std::size_t>(parts.schedule.stages), 0.0);
+  // The loss and the tokens that it counts, and behind them the bubble of each stage.
+  std::vector<double> all(2 + static_cast<std::size_t>(parts.schedule.stages), 0.0);
   all[0] = sums[0];
-  all[1 + static_cast<std::size_t>(parts.my_stage())] =
+  all[1] = tokens;
+  all[2 + static_cast<std::size_t>(parts.my_stage())] =
       sums[1] / parts.groups.on(Axis::data).size();
   ordered_sum(parts.groups.on(Axis::pipeline), all);
-  outcome.loss = all[0] / tokens;
-  outcome.stage_bubble_seconds.assign(all.begin() + 1, all.end());
+  outcome.loss = all[0] / std::max(all[1], 1.0);
+  outcome.tokens = static_cast<std::int64_t>(all[1]);
+  outcome.stage_bubble_seconds.assign(all.begin() + 2, all.end());
   return outcome;
 }
 
@@ -123,12 +128,14 @@ EvaluationOutcome Engine::evaluate(const std::function<void(int)>& seen) {
   parts.finish_gathers();
   parts.renew_weight_copies();
   parts.pipeline().run_forward_only(parts.actions(), seen);
-  const auto loss_sum = parts.whole_loss_sum(parts.pipeline().loss_sum());
+  std::array sums{parts.pipeline().loss_sum(), parts.own_tokens()};
+  ordered_sum(parts.groups.on(Axis::data), sums);
+  ordered_sum(parts.groups.on(Axis::pipeline), sums);
   // Discarded: the time of an evaluation is not a training step's.
   static_cast<void>(parts.pipeline().take_waited_seconds());
   static_cast<void>(parts.take_tensor_seconds());
   if (parts.gather) static_cast<void>(parts.gather->take_waited_seconds());
-  return {loss_sum, parts.batches.counted_tokens(parts.groups.on(Axis::data))};
+  return {sums[0], static_cast<std::int64_t>(sums[1])};
 }
 
 Tensor Engine::logits() {

@@ -220,12 +220,23 @@ std::optional<double> Engine::Parts::take_tensor_seconds() const {
   return tensor_watch ? std::optional(tensor_watch->take()) : std::nullopt;
 }
 
-/// Sum of the losses over all ranks; the last stage has its data-parallel part of it.
-double Engine::Parts::whole_loss_sum(double local) const {
-  double sum = local;
-  ordered_sum(groups.on(Axis::data), {&sum, 1});
-  ordered_sum(groups.on(Axis::pipeline), {&sum, 1});
-  return sum;
+SampleParts Engine::Parts::sample_parts() const {
+  SampleParts parts;
+  for (const auto& chunk : messages) {
+    parts.tokens = parts.tokens || chunk.is_first();
+    parts.targets = parts.targets || chunk.is_last();
+  }
+  return parts;
+}
+
+double Engine::Parts::own_tokens() const {
+  return sample_parts().targets ? static_cast<double>(batches.counted_tokens()) : 0.0;
+}
+
+double Engine::Parts::counted_tokens() const {
+  double tokens = own_tokens();
+  if (sample_parts().targets) ordered_sum(groups.on(Axis::data), {&tokens, 1});
+  return tokens;
 }
 
 }  // namespace trireme::engine

@@ -71,7 +71,12 @@ struct Engine::Parts {
   void renew_weight_copies();
   /// Time since the last call; nothing where it is not measured.
   std::optional<double> take_tensor_seconds() const;
-  double whole_loss_sum(double local) const;
+  SampleParts sample_parts() const;
+  /// Targets of the rank's micro-batches that are not left out; none but on the last stage, which
+  /// alone reads them.
+  double own_tokens() const;
+  /// The same of all data-parallel ranks of the stage, over which this is collective on the last.
+  double counted_tokens() const;
   /// Starts the gathers of parameters that other ranks have updated.
   void gather_parameters();
   /// Waits for the gathers: for whatever reads or writes parameters elsewhere than layers' forward.

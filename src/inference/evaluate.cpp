@@ -167,14 +167,14 @@ class Passage {
  public:
   Passage(const data::TokenDataset& dataset, engine::Engine& engine, engine::SampleOrder order,
           const std::function<bool()>& goes_on)
-      : loader_(dataset, order), engine_(engine), goes_on_(goes_on) {}
+      : loader_(dataset, engine, order), engine_(engine), goes_on_(goes_on) {}
 
   std::optional<engine::EvaluationOutcome> take(std::uint64_t begin, std::uint64_t end) {
     const auto batch = static_cast<std::uint64_t>(engine::global_batch(engine_.options()));
     engine::EvaluationOutcome total;
     for (auto cursor = begin; cursor < end; cursor += batch) {
       if (batches_++ > 0 && !goes_on_()) return std::nullopt;
-      loader_.fill(engine_, cursor, end);
+      loader_.fill(cursor, end);
       const auto outcome = engine_.evaluate();
       total.loss_sum += outcome.loss_sum;
       total.tokens += outcome.tokens;

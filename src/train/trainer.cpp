@@ -43,7 +43,11 @@ void Trainer::step() {
   saver_->set_among_best(false);
   record.learning_rate = curve_.at(record.step);
   record.first_sample = progress_.next_sample;
-  engine::BatchLoader(*training_data_).fill(*engine_, record.first_sample);
+  samples_->fill(record.first_sample);
+  if (record.step < keys_.train.steps) {
+    const auto batch = engine::global_batch(engine_->options());
+    samples_->start(record.first_sample + static_cast<std::uint64_t>(batch));
+  }
   record.data_ms = 1e3 * span_seconds(begin, SpanKind::data);
   record.take(engine_->run_schedule());
   record.take(engine_->reduce_gradients());

@@ -26,6 +26,13 @@ struct TokenBuffers {
   std::int64_t first_sequence = 0;
 };
 
+/// Parts of samples that a rank reads: of the pipeline's stages the first embeds tokens and the
+/// last compares with targets; those between read neither.
+struct SampleParts {
+  bool tokens = false;
+  bool targets = false;
+};
+
 /// Engine that runs the steps of one rank: micro-batches through its chunks in the order of the
 /// schedule, gradients summed over the data-parallel ranks by bucket while backward still computes,
 /// and the update of the rank's own elements. Over measuring memory, measuring kernels and dry-run
@@ -41,8 +48,10 @@ class Engine {
   /// Initial values from the seed.
   void initialise();
   /// Buffers for the tokens of micro-batch `index`, for the caller to fill before a step or an
-  /// evaluation; once this returns, former tokens are no longer needed.
+  /// evaluation; once this returns, former tokens are no longer needed. Only what sample_parts()
+  /// says is read.
   TokenBuffers& batch(int index);
+  SampleParts sample_parts() const;
 
   // A training step is these three, in this order; each is collective over all ranks.
 

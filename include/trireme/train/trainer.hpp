@@ -4,6 +4,7 @@
 #include "trireme/base/exit_code.hpp"
 #include "trireme/config/config.hpp"
 #include "trireme/data/dataset.hpp"
+#include "trireme/engine/batch_loader.hpp"
 #include "trireme/engine/engine.hpp"
 #include "trireme/optim/curve.hpp"
 #include "trireme/record/run_lock.hpp"
@@ -131,6 +132,8 @@ class Trainer {
   std::uint64_t data_fingerprint_ = 0;
   std::unique_ptr<engine::Memory> memory_;
   std::unique_ptr<engine::Engine> engine_;
+  /// Samples of the training data; end before these and the engine do.
+  std::unique_ptr<engine::ReadAhead> samples_;
   std::unique_ptr<KeptPeak> kept_peak_;
   std::unique_ptr<Report> report_;
   optim::Curve curve_;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batches.hpp"
 
-#include "engine/host_sum.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -122,16 +120,15 @@ layers::MicroBatch Batches::load_static_input(std::size_t chunk, std::size_t slo
   return given;
 }
 
-std::int64_t Batches::counted_tokens(comm::ProcessGroup& data) const {
+std::int64_t Batches::counted_tokens() const {
   if (memory_.of(Purpose::batch).is_measuring()) return 1;
-  double count = 0;
+  std::int64_t count = 0;
   for (const auto& batch : batches_) {
     const auto* targets = batch.host.targets.i32();
-    count += static_cast<double>(
-        std::count_if(targets, targets + rows_, [](std::int32_t target) { return target >= 0; }));
+    count +=
+        std::count_if(targets, targets + rows_, [](std::int32_t target) { return target >= 0; });
   }
-  ordered_sum(data, {&count, 1});
-  return static_cast<std::int64_t>(count);
+  return count;
 }
 
 }  // namespace trireme::engine

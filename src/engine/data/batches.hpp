@@ -41,9 +41,8 @@ class Batches {
   layers::MicroBatch load_static_input(std::size_t chunk, std::size_t slot,
                                        const layers::MicroBatch& batch) const;
 
-  /// Collective over the data-parallel group. Targets of all its ranks that are not left out; 1
-  /// over measuring memory.
-  std::int64_t counted_tokens(comm::ProcessGroup& data) const;
+  /// Targets of the rank's micro-batches that are not left out; 1 over measuring memory.
+  std::int64_t counted_tokens() const;
 
  private:
   struct Batch {

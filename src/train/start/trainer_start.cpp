@@ -137,6 +137,7 @@ void Trainer::load(runtime::Session& session) {
       engine::Memory::on(arenas, inference::measure_with_samples(options, samples)));
   const auto groups = cluster.groups.views();
   engine_ = std::make_unique<engine::Engine>(options, groups, kernels, *memory_);
+  samples_ = std::make_unique<engine::ReadAhead>(*training_data_, *engine_);
   std::unique_ptr<inference::Sampler> sampler;
   if (samples) {
     sampler = std::make_unique<inference::Sampler>(*samples, *engine_, groups, kernels, *memory_);

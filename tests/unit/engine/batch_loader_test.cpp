@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples on their way into micro-batches: which ranks read which, and what is read ahead.
+#include "trireme/engine/batch_loader.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/engine/measure.hpp"
+
+#include "support/temporary_folder.hpp"
+#include "unit/engine/stage_options.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+using namespace trireme;
+
+namespace {
+
+constexpr std::int32_t words = 97;
+constexpr int samples = 40;
+/// Number of the sample that has an id outside of the vocabulary.
+constexpr int bad_sample = 25;
+
+/// Samples in order; sample s begins with token 8 s, modulo the vocabulary.
+class Data {
+ public:
+  Data() : set_(open()) {}
+  const data::TokenDataset& set() const { return set_; }
+
+ private:
+  data::TokenDataset open() {
+    const auto prefix = folder_.path() / "tokens";
+    auto writer = data::IndexedTokensWriter::create(prefix, data::TokenType::int32).value();
+    std::vector<std::int32_t> tokens;
+    for (int at = 0; at <= samples * 8; ++at) tokens.push_back(at % words);
+    tokens[bad_sample * 8 + 3] = words;
+    writer.append_document(tokens);
+    writer.finish();
+    data::DatasetOptions options;
+    options.sequence_length = 8;
+    options.shuffle = false;
+    options.vocab_size = words;
+    return data::TokenDataset::open({prefix.string()}, options, data::FileCheck::sizes).value();
+  }
+
+  tests::TemporaryFolder folder_;
+  data::TokenDataset set_;
+};
+
+/// An engine of one stage; its neighbours are pretended.
+class OneStage {
+ public:
+  OneStage(const layout::Mesh& mesh, int stage)
+      : options_(testing::options_of_stage(mesh, stage, 6)),
+        groups_(
+            comm::make_dry_run_groups(mesh, options_.sharding.rank, comm::DryRunData::mirrored)),
+        memory_(engine::Memory::host(engine::measure(options_))),
+        engine_(options_, groups_.views(), *kernels_, memory_) {}
+
+  engine::Engine& engine() { return engine_; }
+  std::vector<std::int32_t> tokens() {
+    return all([](engine::TokenBuffers& batch) { return batch.tokens; });
+  }
+  std::vector<std::int32_t> targets() {
+    return all([](engine::TokenBuffers& batch) { return batch.targets; });
+  }
+  void forget() {
+    for (int index = 0; index < options_.schedule.micro_batches; ++index) {
+      auto& batch = engine_.batch(index);
+      std::fill_n(batch.tokens.i32(), batch.tokens.element_count(), -5);
+      std::fill_n(batch.targets.i32(), batch.targets.element_count(), -5);
+    }
+  }
+
+ private:
+  template <typename Choose>
+  std::vector<std::int32_t> all(const Choose& choose) {
+    std::vector<std::int32_t> values;
+    for (int index = 0; index < options_.schedule.micro_batches; ++index) {
+      const auto part = choose(engine_.batch(index));
+      values.insert(values.end(), part.i32(), part.i32() + part.element_count());
+    }
+    return values;
+  }
+
+  engine::EngineOptions options_;
+  std::unique_ptr<device::Kernels> kernels_ = device::make_reference_kernels();
+  comm::OwnedAxisGroups groups_;
+  engine::Memory memory_;
+  engine::Engine engine_;
+};
+
+/// Tokens of four samples from `first` on, each as long as a sequence, `by` places later.
+std::vector<std::int32_t> expected(int first, int by) {
+  std::vector<std::int32_t> values;
+  for (int at = 0; at < 4 * 8; ++at) values.push_back((first * 8 + at + by) % words);
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("the first stage reads tokens, the last one targets, and those between no sample") {
+  const Data data;
+  const std::vector<std::int32_t> untouched(32, -5);
+  for (const int stages : {1, 2, 4}) {
+    for (int stage = 0; stage < stages; ++stage) {
+      INFO("stage " << stage << " of " << stages);
+      OneStage one(layout::Mesh::of(stages, 2, 1), stage);
+      one.forget();
+      engine::BatchLoader loader(data.set(), one.engine());
+      loader.fill(8);
+      const bool first = stage == 0;
+      const bool last = stage + 1 == stages;
+      // The second of two data-parallel ranks.
+      CHECK(one.tokens() == (first ? expected(12, 0) : untouched));
+      CHECK(one.targets() == (last ? expected(12, 1) : untouched));
+      CHECK(one.engine().batch(1).first_sequence == 13);
+      if (first || last) {
+        CHECK_THROWS_AS(loader.fill(20), base::Error);
+      } else {
+        loader.fill(20);
+      }
+    }
+  }
+}
+
+TEST_CASE("targets beyond the end of a pass are left out, and their samples need not be there") {
+  const Data data;
+  OneStage one(layout::Mesh::of(1, 1, 1), 0);
+  engine::BatchLoader loader(data.set(), one.engine(), engine::SampleOrder::whole_pass);
+  loader.fill(samples - 2, samples);
+  auto targets = expected(samples - 2, 1);
+  std::fill(targets.begin() + 16, targets.end(), -1);
+  CHECK(one.targets() == targets);
+}
+
+TEST_CASE("what is read ahead is what would be read, and is forgotten if another step comes") {
+  const Data data;
+  OneStage one(layout::Mesh::of(1, 1, 1), 0);
+  engine::ReadAhead ahead(data.set(), one.engine());
+  ahead.fill(0);
+  CHECK(one.tokens() == expected(0, 0));
+  ahead.start(4);
+  // Read ahead, micro-batches stay as they are.
+  CHECK(one.tokens() == expected(0, 0));
+  ahead.fill(4);
+  CHECK(one.tokens() == expected(4, 0));
+  CHECK(one.targets() == expected(4, 1));
+  ahead.start(8);
+  ahead.fill(16);
+  CHECK(one.tokens() == expected(16, 0));
+  ahead.fill(8);
+  CHECK(one.tokens() == expected(8, 0));
+  ahead.start(12);
+  ahead.start(16);
+  ahead.fill(16);
+  CHECK(one.tokens() == expected(16, 0));
+  // Never asked for.
+  ahead.start(20);
+}
+
+TEST_CASE("broken data read ahead fail the step that needs them, and no other") {
+  const Data data;
+  OneStage one(layout::Mesh::of(1, 1, 1), 0);
+  engine::ReadAhead ahead(data.set(), one.engine());
+  ahead.start(bad_sample - 1);
+  ahead.fill(4);
+  CHECK(one.tokens() == expected(4, 0));
+  ahead.start(bad_sample - 1);
+  try {
+    ahead.fill(bad_sample - 1);
+    FAIL("a token outside of the vocabulary was taken");
+  } catch (const base::Error& error) {
+    CHECK(error.code() == base::ExitCode::checkpoint);
+    CHECK_THAT(error.what(), Catch::Contains("is id 97, outside the model's vocabulary of 97"));
+  }
+  ahead.fill(8);
+  CHECK(one.tokens() == expected(8, 0));
+  ahead.start(bad_sample);
+}
