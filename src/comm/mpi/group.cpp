@@ -7,17 +7,21 @@
 #include "comm/core/tensor_checks.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace trireme::comm {
 namespace {
 
 using device::Tensor;
 
-/// Sizes up to which every rank sends to every other: one exchange instead of two.
+/// Sizes up to which every rank gets what all have and adds it up itself: one exchange instead of
+/// two. Of one rank, and of all.
 constexpr std::size_t small_bytes = std::size_t{8} << 10;
-constexpr std::size_t small_total_bytes = std::size_t{256} << 10;
-/// Size up to which the root of a broadcast sends to every rank itself.
-constexpr std::size_t direct_broadcast_bytes = std::size_t{64} << 10;
+constexpr std::size_t small_total_bytes = std::size_t{8} << 20;
+/// Size of a whole up to which its parts are relayed among many ranks.
+constexpr std::size_t relayed_bytes = std::size_t{1} << 20;
+/// Size up to which a broadcast is not cut into parts.
+constexpr std::size_t whole_broadcast_bytes = std::size_t{64} << 10;
 /// Parts from peers that wait to be added; there are two such buffers.
 constexpr std::size_t staging_bytes = std::size_t{8} << 20;
 /// Operations under way at once have different tags up to this many.
@@ -135,7 +139,15 @@ BufferPool::Lease MpiGroup::add_reduction(std::vector<Stage>& stages, const Part
   return staging;
 }
 
-Stage MpiGroup::gather(std::byte* whole, const std::vector<std::size_t>& begins) const {
+std::vector<Stage> MpiGroup::gather(std::byte* whole,
+                                    const std::vector<std::size_t>& begins) const {
+  if (!position().is_direct() && begins.back() <= relayed_bytes) {
+    return gather_rounds(position(), whole, begins);
+  }
+  return {exchange_parts(whole, begins)};
+}
+
+Stage MpiGroup::exchange_parts(std::byte* whole, const std::vector<std::size_t>& begins) const {
   const auto place = [&](int position) {
     const auto index = static_cast<std::size_t>(position);
     return std::span<std::byte>{whole + begins[index], begins[index + 1] - begins[index]};
@@ -155,20 +167,30 @@ Stage MpiGroup::gather(std::byte* whole, const std::vector<std::size_t>& begins)
 Work MpiGroup::small_all_reduce(const Tensor& x, ReduceOp op) {
   const auto bytes = x.byte_count();
   auto staging = staging_.take(bytes * count());
-  Stage stage;
-  std::vector<const void*> inputs(count());
-  inputs[static_cast<std::size_t>(rank())] = x.raw();
-  for (int distance = 1; distance < size(); ++distance) {
-    auto* const place = staging.data() + bytes * static_cast<std::size_t>(distance);
-    inputs[static_cast<std::size_t>(before(distance))] = place;
-    stage.steps.push_back(
-        {after(distance), {bytes_of(x), bytes}, before(distance), {place, bytes}});
+  std::vector<std::size_t> begins;
+  std::vector<const void*> inputs;
+  for (std::size_t rank = 0; rank <= count(); ++rank) {
+    begins.push_back(rank * bytes);
+    if (rank < count()) inputs.push_back(staging.data() + rank * bytes);
   }
-  stage.finish = [x, op, inputs = std::move(inputs)] {
+  copy_bytes(staging.data() + begins[static_cast<std::size_t>(rank())], bytes_of(x), bytes);
+  auto stages = position().is_direct() ? std::vector{exchange_parts(staging.data(), begins)}
+                                       : gather_rounds(position(), staging.data(), begins);
+  stages.back().finish = [x, op, inputs = std::move(inputs)] {
     reduce_in_order(op, x.dtype(), inputs, x.raw(), x.element_count());
   };
-  std::vector<Stage> stages;
-  stages.push_back(std::move(stage));
+  return collective("all_reduce", bytes, std::move(stages), std::move(staging));
+}
+
+/// Integers: their sums, which wrap, and maxima are the same in any order.
+Work MpiGroup::combine(const Tensor& x, ReduceOp op) {
+  const auto bytes = x.byte_count();
+  auto staging = staging_.take(bytes * std::max<std::size_t>(1, children_of(position()).size()));
+  auto stages = combine_rounds(
+      position(), {bytes_of(x), bytes}, staging.data(), [x, op](const std::byte* theirs) {
+        reduce_in_order(op, x.dtype(), std::array<const void*, 2>{x.raw(), theirs}, x.raw(),
+                        x.element_count());
+      });
   return collective("all_reduce", bytes, std::move(stages), std::move(staging));
 }
 
@@ -176,12 +198,15 @@ Work MpiGroup::start_all_reduce(const Tensor& x, ReduceOp op) {
   expect_whole(x);
   const auto bytes = x.byte_count();
   if (bytes == 0) return collective("all_reduce", bytes, {}, {});
+  if (bytes <= small_bytes && !position().is_direct() && x.dtype() == device::DType::i32) {
+    return combine(x, op);
+  }
   if (bytes <= small_bytes && bytes * count() <= small_total_bytes) return small_all_reduce(x, op);
   const Parts parts{bytes_of(x), begins_of_parts(x, size(), {}), x.dtype()};
   std::vector<Stage> stages;
   auto* const mine = bytes_of(x) + parts.begins[static_cast<std::size_t>(rank())];
   auto staging = add_reduction(stages, parts, op, mine);
-  stages.push_back(gather(bytes_of(x), parts.begins));
+  for (auto& stage : gather(bytes_of(x), parts.begins)) stages.push_back(std::move(stage));
   return collective("all_reduce", bytes, std::move(stages), std::move(staging));
 }
 
@@ -200,7 +225,7 @@ Work MpiGroup::start_all_gather(const Tensor& part, const Tensor& whole, const C
   const auto begins = begins_of_parts(whole, size(), cuts);
   copy_bytes(bytes_of(whole) + begins[static_cast<std::size_t>(rank())], bytes_of(part),
              part.byte_count());
-  return collective("all_gather", whole.byte_count(), {gather(bytes_of(whole), begins)}, {});
+  return collective("all_gather", whole.byte_count(), gather(bytes_of(whole), begins), {});
 }
 
 Work MpiGroup::start_all_to_all(const Tensor& from, const Tensor& to) {
@@ -223,7 +248,11 @@ Work MpiGroup::start_all_to_all(const Tensor& from, const Tensor& to) {
 Work MpiGroup::start_broadcast(const Tensor& x, int root) {
   expect_whole(x);
   expect_position(root, size());
-  const bool direct = x.byte_count() <= direct_broadcast_bytes || size() == 2;
+  if (!position().is_direct() && x.byte_count() > 0 && x.byte_count() <= whole_broadcast_bytes) {
+    return collective("broadcast", x.byte_count(),
+                      broadcast_rounds(position(), root, {bytes_of(x), x.byte_count()}), {});
+  }
+  const bool direct = x.byte_count() <= whole_broadcast_bytes || size() == 2;
   const auto begins = begins_of_parts(x, size(), {});
   Stage first;
   for (int distance = 1; distance < size() && x.byte_count() > 0; ++distance) {
@@ -241,7 +270,7 @@ Work MpiGroup::start_broadcast(const Tensor& x, int root) {
   std::vector<Stage> stages{std::move(first)};
   if (!direct) {
     // The root has every part already and receives none.
-    auto second = gather(bytes_of(x), begins);
+    auto second = exchange_parts(bytes_of(x), begins);
     for (auto& step : second.steps) {
       if (step.to == root) step.to = -1;
       if (rank() == root) step.from = -1;
@@ -262,11 +291,7 @@ Work MpiGroup::start_receive(const Tensor& x, int peer, int tag) {
 }
 
 void MpiGroup::barrier() {
-  Stage stage;
-  for (int distance = 1; distance < size(); ++distance) {
-    stage.steps.push_back({after(distance), {}, before(distance), {}});
-  }
-  collective("barrier", 0, {std::move(stage)}, {}).wait();
+  collective("barrier", 0, barrier_rounds(position()), {}).wait();
 }
 
 }  // namespace trireme::comm

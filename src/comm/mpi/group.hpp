@@ -5,11 +5,14 @@
 
 #include "comm/core/progress_engine.hpp"
 #include "comm/mpi/operation.hpp"
+#include "comm/mpi/rounds.hpp"
 
 namespace trireme::comm {
 
-/// A group over MPI messages. Every reduction is a direct exchange of parts and a local sum in
-/// the order of ranks, so its bits are those of every other backend.
+/// A group over MPI messages. Every reduction is an exchange of parts and a local sum in the order
+/// of ranks, so its bits are those of every other backend. What is small, and so what hosts tell
+/// each other between steps, takes messages to few ranks (rounds.hpp); what is long goes to each
+/// rank that needs it at once.
 class MpiGroup : public ProcessGroup {
  public:
   struct Wiring {
@@ -44,18 +47,21 @@ class MpiGroup : public ProcessGroup {
   struct Round;
 
   std::size_t count() const { return static_cast<std::size_t>(size()); }
+  Position position() const { return {rank(), size()}; }
   /// The rank `distance` places after this one, and before it.
-  int after(int distance) const { return (rank() + distance) % size(); }
-  int before(int distance) const { return (rank() - distance + size()) % size(); }
+  int after(int distance) const { return position().after(distance); }
+  int before(int distance) const { return position().before(distance); }
 
   Work collective(const char* operation, std::size_t bytes, std::vector<Stage> stages,
                   BufferPool::Lease staging);
   Work message(const char* operation, const SendReceive& step, int peer, int tag);
   Work small_all_reduce(const device::Tensor& x, ReduceOp op);
+  Work combine(const device::Tensor& x, ReduceOp op);
   BufferPool::Lease add_reduction(std::vector<Stage>& stages, const Parts& parts, ReduceOp op,
                                   std::byte* out);
   Stage reduction_round(const Parts& parts, ReduceOp op, std::byte* out, const Round& round) const;
-  Stage gather(std::byte* whole, const std::vector<std::size_t>& begins) const;
+  std::vector<Stage> gather(std::byte* whole, const std::vector<std::size_t>& begins) const;
+  Stage exchange_parts(std::byte* whole, const std::vector<std::size_t>& begins) const;
 
   Wiring wiring_;
   int tag_limit_;

@@ -4,20 +4,12 @@
 #include "comm/core/operation.hpp"
 #include "comm/mpi/buffer_pool.hpp"
 #include "comm/mpi/p2p_batch.hpp"
+#include "comm/mpi/stage.hpp"
 
-#include <functional>
 #include <optional>
 #include <vector>
 
 namespace trireme::comm {
-
-/// Messages, and the computation after all of them have come.
-struct Stage {
-  std::vector<SendReceive> steps;
-  std::function<void()> finish;
-  /// Messages of this stage may start before the previous stage has finished computing.
-  bool early = false;
-};
 
 /// Stages one after another over one communicator.
 class MpiOperation final : public PendingOperation {

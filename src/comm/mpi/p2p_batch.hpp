@@ -2,24 +2,15 @@
 #pragma once
 
 #include "comm/mpi/calls.hpp"
+#include "comm/mpi/stage.hpp"
 
-#include <cstddef>
-#include <span>
 #include <vector>
 
 namespace trireme::comm {
 
-/// One send, one receive, or both, with ranks of the communicator; -1 for none.
-struct SendReceive {
-  int to = -1;
-  std::span<const std::byte> send;
-  int from = -1;
-  std::span<std::byte> receive;
-};
-
 /// Direct messages between ranks, a bounded number of them under way. Every member must list
-/// matching messages of one pair in the same order. Because no rank relays data, the missing
-/// messages name the ranks that did not come.
+/// matching messages of one pair in the same order. The missing messages name the ranks that did
+/// not come, or that wait for others themselves where ranks relay (rounds.hpp).
 class P2pBatch {
  public:
   P2pBatch(MPI_Comm communicator, int tag, std::vector<SendReceive> steps)
