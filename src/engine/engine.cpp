@@ -4,18 +4,16 @@
 
 #include "trireme/telemetry/spans.hpp"
 
-#include "host_sum.hpp"
 #include "parts.hpp"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
+#include <cmath>
 
 namespace trireme::engine {
 
 using device::Purpose;
 using device::Tensor;
-using layout::Axis;
 
 Engine::Engine(const EngineOptions& options, const comm::AxisGroups& groups,
                device::Kernels& kernels, Memory& memory)
@@ -60,15 +58,18 @@ SampleParts Engine::sample_parts() const {
   return parts_->sample_parts();
 }
 
+void Engine::expect_tokens(std::int64_t count) {
+  parts_->expected_tokens = count;
+}
+
 ScheduleOutcome Engine::run_schedule() {
   auto& parts = *parts_;
   ScheduleOutcome outcome;
   parts.batches.upload();
   parts.renew_weight_copies();
-  const double tokens = parts.counted_tokens();
   auto& reduction = parts.reduction();
   reduction.begin_step(parts.flat_gradients);
-  parts.pipeline().run(parts.actions(), static_cast<float>(1.0 / std::max(tokens, 1.0)),
+  parts.pipeline().run(parts.actions(), parts.loss_scale(),
                        [&](const model::Place& place) { reduction.completed(place); });
   outcome.bubble_seconds = parts.pipeline().take_waited_seconds();
   outcome.tensor_seconds = parts.take_tensor_seconds();
@@ -76,26 +77,37 @@ ScheduleOutcome Engine::run_schedule() {
   // Order: collectives of a group end in the order of their start. Otherwise the sum of losses
   // would wait for gradients, and that time would be attributed to no phase.
   reduction.wait_on_stream();
-  std::array sums{parts.pipeline().loss_sum(), outcome.bubble_seconds};
-  ordered_sum(parts.groups.on(Axis::data), sums);
-  // The loss and the tokens that it counts, and behind them the bubble of each stage.
-  std::vector<double> all(2 + static_cast<std::size_t>(parts.schedule.stages), 0.0);
-  all[0] = sums[0];
-  all[1] = tokens;
-  all[2 + static_cast<std::size_t>(parts.my_stage())] =
-      sums[1] / parts.groups.on(Axis::data).size();
-  ordered_sum(parts.groups.on(Axis::pipeline), all);
-  outcome.loss = all[0] / std::max(all[1], 1.0);
-  outcome.tokens = static_cast<std::int64_t>(all[1]);
-  outcome.stage_bubble_seconds.assign(all.begin() + 2, all.end());
+  parts.totals = parts.own_totals(parts.pipeline().loss_sum());
+  parts.totals.bubble_ns[static_cast<std::size_t>(parts.my_stage())] =
+      std::llround(outcome.bubble_seconds * 1e9);
   return outcome;
 }
 
 ReduceOutcome Engine::reduce_gradients() {
+  auto& parts = *parts_;
+  auto& totals = parts.totals;
   ReduceOutcome outcome;
-  auto& reduction = parts_->reduction();
+  auto& reduction = parts.reduction();
   reduction.finish();
-  outcome.gradient_norm = reduction.global_norm();
+  {
+    const telemetry::SpanScope span(telemetry::SpanKind::norm);
+    reduction.add_squares(totals.squares);
+    sum_over_ranks(parts.groups, totals);
+  }
+  TRIREME_ENSURE(!parts.expected_tokens || *parts.expected_tokens == totals.tokens,
+                 "a step has as many targets as were expected");
+  parts.expected_tokens.reset();
+  outcome.tokens = totals.tokens;
+  outcome.loss =
+      totals.loss.value() / static_cast<double>(std::max<std::int64_t>(1, totals.tokens));
+  // Rounded to float: the boundaries of shards change the last bits of the double only, so the
+  // norm, and the clipping that follows from it, are the same in every layout of the same sums.
+  outcome.gradient_norm =
+      static_cast<double>(static_cast<float>(std::sqrt(totals.squares.value())));
+  const auto ranks = parts.options.sharding.mesh.world_size() / parts.schedule.stages;
+  for (const auto ns : totals.bubble_ns) {
+    outcome.stage_bubble_seconds.push_back(1e-9 * static_cast<double>(ns) / ranks);
+  }
   outcome.exposed_seconds = reduction.take_exposed_seconds();
   outcome.busy_seconds = reduction.take_busy_seconds();
   return outcome;
@@ -128,14 +140,14 @@ EvaluationOutcome Engine::evaluate(const std::function<void(int)>& seen) {
   parts.finish_gathers();
   parts.renew_weight_copies();
   parts.pipeline().run_forward_only(parts.actions(), seen);
-  std::array sums{parts.pipeline().loss_sum(), parts.own_tokens()};
-  ordered_sum(parts.groups.on(Axis::data), sums);
-  ordered_sum(parts.groups.on(Axis::pipeline), sums);
+  auto totals = parts.own_totals(parts.pipeline().loss_sum());
+  sum_over_ranks(parts.groups, totals);
+  parts.expected_tokens.reset();
   // Discarded: the time of an evaluation is not a training step's.
   static_cast<void>(parts.pipeline().take_waited_seconds());
   static_cast<void>(parts.take_tensor_seconds());
   if (parts.gather) static_cast<void>(parts.gather->take_waited_seconds());
-  return {sums[0], static_cast<std::int64_t>(sums[1])};
+  return {totals.loss.value(), totals.tokens};
 }
 
 Tensor Engine::logits() {

@@ -3,10 +3,7 @@
 
 #include "trireme/device/timed.hpp"
 
-#include "host_sum.hpp"
-
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 namespace trireme::engine {
@@ -168,31 +165,16 @@ void GradientReducer::finish() {
   timed.end();
 }
 
-double GradientReducer::global_norm() {
-  const telemetry::SpanScope span(SpanKind::norm);
-  // One sum of squares per logical parameter, so that the sum over parameters has one order
-  // whatever the pipeline. Each data-parallel rank counts its shard of each bucket at every ZeRO
-  // level.
-  std::vector<double> squares(stage_.parameters().size(), 0.0);
-  std::vector<std::size_t> parameters;
+/// Each data-parallel rank counts its shard of each bucket at every ZeRO level.
+void GradientReducer::add_squares(ExactSum& squares) {
   for (std::size_t bucket = 0; bucket < stage_.flat().buckets.size(); ++bucket) {
     stage_.each_piece(
         sharding_.counted(bucket), [&](const model::ShardPiece& piece, layout::FlatRange counted) {
           if (!piece.primary) return;
           kernels_.start_sum_of_squares(flat_.slice(0, counted.begin, counted.size()));
-          parameters.push_back(piece.parameter);
         });
   }
-  const auto terms = kernels_.finish_sums();
-  for (std::size_t term = 0; term < terms.size(); ++term) squares[parameters[term]] += terms[term];
-  for (const auto axis : {Axis::data, Axis::tensor, Axis::pipeline}) {
-    ordered_sum(groups_.on(axis), squares);
-  }
-  double sum = 0;
-  for (const double square : squares) sum += square;
-  // Rounded to float: the boundaries of shards change the last bits of the double only, so the
-  // norm, and the clipping that follows from it, are the same in every layout of the same sums.
-  return static_cast<double>(static_cast<float>(std::sqrt(sum)));
+  for (const double sum : kernels_.finish_sums()) squares.add(sum);
 }
 
 }  // namespace trireme::engine

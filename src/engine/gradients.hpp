@@ -6,6 +6,8 @@
 #include "trireme/sharding/sharding.hpp"
 #include "trireme/telemetry/spans.hpp"
 
+#include "engine/totals/exact_sum.hpp"
+
 #include <memory>
 #include <optional>
 #include <vector>
@@ -40,9 +42,9 @@ class GradientReducer {
   /// moves data.
   std::optional<double> take_busy_seconds();
 
-  /// Global norm of the reduced gradients. Collective over all ranks; each distinct parameter
-  /// counts once, and the sum is taken in the order of the parameters.
-  double global_norm();
+  /// Adds the squares of reduced gradients, as far as this rank counts them: over all ranks each
+  /// distinct element once. The host waits for the device.
+  void add_squares(ExactSum& squares);
 
  private:
   void start(std::size_t bucket);

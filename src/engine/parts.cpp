@@ -7,8 +7,6 @@
 #include "trireme/engine/stage_layers.hpp"
 #include "trireme/layout/simulate.hpp"
 
-#include "host_sum.hpp"
-
 #include <algorithm>
 
 namespace trireme::engine {
@@ -229,14 +227,21 @@ SampleParts Engine::Parts::sample_parts() const {
   return parts;
 }
 
-double Engine::Parts::own_tokens() const {
-  return sample_parts().targets ? static_cast<double>(batches.counted_tokens()) : 0.0;
+Totals Engine::Parts::own_totals(double loss_sum) const {
+  Totals own;
+  own.bubble_ns.assign(static_cast<std::size_t>(schedule.stages), 0);
+  if (!sample_parts().targets || groups.on(Axis::tensor).rank() != 0) return own;
+  own.loss.add(loss_sum);
+  own.tokens = batches.counted_tokens();
+  return own;
 }
 
-double Engine::Parts::counted_tokens() const {
-  double tokens = own_tokens();
-  if (sample_parts().targets) ordered_sum(groups.on(Axis::data), {&tokens, 1});
-  return tokens;
+float Engine::Parts::loss_scale() const {
+  if (!sample_parts().targets) return 1.0F;
+  const auto tokens = expected_tokens
+                          ? *expected_tokens
+                          : sum_of_counts(groups.on(Axis::data), batches.counted_tokens());
+  return static_cast<float>(1.0 / static_cast<double>(std::max<std::int64_t>(tokens, 1)));
 }
 
 }  // namespace trireme::engine

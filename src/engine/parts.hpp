@@ -9,6 +9,7 @@
 
 #include "engine/data/batches.hpp"
 #include "engine/graphs/graphs.hpp"
+#include "engine/totals/totals.hpp"
 #include "gradients.hpp"
 #include "parameter_gather.hpp"
 #include "pipeline.hpp"
@@ -46,6 +47,8 @@ struct Engine::Parts {
   std::optional<optim::Optimizer> optimizer;
   std::vector<optim::Segment> owned_buckets;  // [bucket]: what the rank updates of it
   std::optional<PipelineExecutor> executor;
+  std::optional<std::int64_t> expected_tokens;  // of the next step
+  Totals totals;                                // of the step so far
   /// Memory that collectives and messages work in; ends before memory and groups do.
   Registrations registrations;
 
@@ -72,11 +75,12 @@ struct Engine::Parts {
   /// Time since the last call; nothing where it is not measured.
   std::optional<double> take_tensor_seconds() const;
   SampleParts sample_parts() const;
-  /// Targets of the rank's micro-batches that are not left out; none but on the last stage, which
-  /// alone reads them.
-  double own_tokens() const;
-  /// The same of all data-parallel ranks of the stage, over which this is collective on the last.
-  double counted_tokens() const;
+  /// Part of a step's totals that the rank has: of a stage's tensor-parallel ranks the first has
+  /// loss and tokens, of which only the last stage has any.
+  Totals own_totals(double loss_sum) const;
+  /// Factor on the loss of a token. Collective over the data-parallel ranks of the last stage,
+  /// where nobody has said how many tokens there are; other stages compute no loss.
+  float loss_scale() const;
   /// Starts the gathers of parameters that other ranks have updated.
   void gather_parameters();
   /// Waits for the gathers: for whatever reads or writes parameters elsewhere than layers' forward.

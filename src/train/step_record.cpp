@@ -22,16 +22,16 @@ double StepRecord::computing_seconds() const {
 }
 
 void StepRecord::take(const engine::ScheduleOutcome& outcome) {
-  loss = outcome.loss;
-  step_tokens = outcome.tokens;
   bubble_ms = ms_of(outcome.bubble_seconds);
-  stage_bubble_seconds = outcome.stage_bubble_seconds;
   tensor_comm_ms = ms_of(outcome.tensor_seconds);
   parameters_ms = ms_of(outcome.parameters_seconds);
 }
 
 void StepRecord::take(const engine::ReduceOutcome& outcome) {
+  loss = outcome.loss;
+  step_tokens = outcome.tokens;
   grad_norm = outcome.gradient_norm;
+  stage_bubble_seconds = outcome.stage_bubble_seconds;
   exposed_comm_ms = ms_of(outcome.exposed_seconds);
   reduction_ms = ms_of(outcome.busy_seconds);
 }

@@ -22,13 +22,18 @@ class AxisGroups {
   /// between, and where there is one stage.
   ProcessGroup* ends() const { return ends_; }
 
+  /// All ranks, for what their hosts tell each other; null where nobody has set it.
+  ProcessGroup* all_ranks() const { return all_ranks_; }
+
   /// Puts a group in the place of another; it outlives this.
   void set(layout::Axis axis, ProcessGroup& group);
   void set_ends(ProcessGroup* group) { ends_ = group; }
+  void set_all_ranks(ProcessGroup& group) { all_ranks_ = &group; }
 
  private:
   std::array<ProcessGroup*, layout::axis_count> groups_{};
   ProcessGroup* ends_ = nullptr;
+  ProcessGroup* all_ranks_ = nullptr;
 };
 
 /// A process group of a rank, and what it is for.

@@ -17,7 +17,9 @@ enum class SampleOrder { drawn, whole_pass };
 
 /// Samples of a rank's micro-batches of one step, as far as it reads them.
 struct StepSamples {
-  std::uint64_t first = 0;            ///< number of the rank's first one
+  std::uint64_t first = 0;  ///< number of the rank's first one
+  /// Targets of the step over all ranks that are not left out.
+  std::int64_t counted = 0;
   std::vector<std::int32_t> tokens;   ///< [sequences, sequence_length], or empty
   std::vector<std::int32_t> targets;  ///< [sequences, sequence_length], or empty
 };
@@ -35,7 +37,7 @@ class BatchLoader {
   /// below zero). For any thread. Throws base::Error (checkpoint) for tokens that are none of the
   /// model's.
   void read(std::uint64_t cursor, std::uint64_t end, StepSamples& samples) const;
-  /// Fills every micro-batch of the rank.
+  /// Fills every micro-batch of the rank, and says how many targets there are.
   void put(const StepSamples& samples) const;
   /// Both at once.
   void fill(std::uint64_t cursor, std::uint64_t end = UINT64_MAX);

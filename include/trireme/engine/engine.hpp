@@ -52,13 +52,17 @@ class Engine {
   /// says is read.
   TokenBuffers& batch(int index);
   SampleParts sample_parts() const;
+  /// Says how many targets of the next step are not left out, over all ranks. Where nobody does,
+  /// the ranks that have them count them together before it.
+  void expect_tokens(std::int64_t count);
 
   // A training step is these three, in this order; each is collective over all ranks.
 
   /// Forward and backward of all micro-batches in the order of the schedule. Reductions of
   /// gradients begin while it runs.
   ScheduleOutcome run_schedule();
-  /// Waits for the reductions, and runs the remaining ones.
+  /// Waits for the reductions, runs the remaining ones, and sums up loss and norm over all ranks:
+  /// the only time in a step that hosts wait for each other.
   ReduceOutcome reduce_gradients();
   /// Clips, updates the elements that this rank owns, gathers those of others: the next forward, or
   /// whatever reads parameters before it, waits for gathers that are under way.

@@ -9,15 +9,9 @@
 namespace trireme::engine {
 
 struct ScheduleOutcome {
-  /// Loss: mean over all counted tokens of the global batch; the same bits on every rank.
-  double loss = 0;
-  /// Tokens that were counted.
-  std::int64_t tokens = 0;
   /// Time spent waiting for messages of other stages, by the host or its device; the device may
   /// report some of it a step late.
   double bubble_seconds = 0;
-  /// [stage]: the same of every stage, mean over its data-parallel ranks.
-  std::vector<double> stage_bubble_seconds = {};
   /// Time that the computing thread gave to tensor-parallel collectives of activations; nothing on
   /// devices, whose streams wait for them by themselves.
   std::optional<double> tensor_seconds = {};
@@ -28,8 +22,14 @@ struct ScheduleOutcome {
 };
 
 struct ReduceOutcome {
+  /// Loss: mean over all counted tokens of the global batch; the same bits on every rank.
+  double loss = 0;
+  /// Tokens that were counted.
+  std::int64_t tokens = 0;
   /// Norm over all distinct parameters, each counted once; the same bits on every rank.
   double gradient_norm = 0;
+  /// [stage]: ScheduleOutcome::bubble_seconds of every stage, mean over its ranks.
+  std::vector<double> stage_bubble_seconds = {};
   /// Time that the computing thread spent on reductions: starting them, making progress, waiting.
   /// On a device, the time that it waited for them.
   double exposed_seconds = 0;

@@ -38,6 +38,8 @@ void BatchLoader::read(std::uint64_t cursor, std::uint64_t end, StepSamples& sam
   samples.first =
       cursor + static_cast<std::uint64_t>(
                    options.sharding.mesh.coordinate(Axis::data, options.sharding.rank) * sequences);
+  const auto batch = static_cast<std::uint64_t>(global_batch(options));
+  samples.counted = static_cast<std::int64_t>(std::min(batch, end - cursor)) * seq;
   samples.tokens.resize(parts_.tokens ? elements : 0);
   samples.targets.resize(parts_.targets ? elements : 0);
   if (!parts_.tokens && !parts_.targets) return;
@@ -68,6 +70,7 @@ void BatchLoader::put(const StepSamples& samples) const {
     put_part(samples.tokens, batch.tokens);
     put_part(samples.targets, batch.targets);
   }
+  engine_.expect_tokens(samples.counted);
 }
 
 void BatchLoader::fill(std::uint64_t cursor, std::uint64_t end) {

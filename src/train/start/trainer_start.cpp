@@ -135,7 +135,8 @@ void Trainer::load(runtime::Session& session) {
   auto& arenas = cluster.shared_memory ? *cluster.shared_memory : kernels.device();
   memory_ = std::make_unique<engine::Memory>(
       engine::Memory::on(arenas, inference::measure_with_samples(options, samples)));
-  const auto groups = cluster.groups.views();
+  auto groups = cluster.groups.views();
+  groups.set_all_ranks(world);
   engine_ = std::make_unique<engine::Engine>(options, groups, kernels, *memory_);
   samples_ = std::make_unique<engine::ReadAhead>(*training_data_, *engine_);
   std::unique_ptr<inference::Sampler> sampler;

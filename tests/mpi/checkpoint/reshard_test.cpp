@@ -182,10 +182,10 @@ class Run {
     std::vector<Observed> observed;
     for (int step = first; step < first + steps; ++step) {
       fill(engine_, step);
-      const auto outcome = engine_.run_schedule();
+      engine_.run_schedule();
       const auto reduced = engine_.reduce_gradients();
       engine_.update({step + 1, 3e-3, reduced.gradient_norm});
-      observed.push_back({outcome.loss, reduced.gradient_norm});
+      observed.push_back({reduced.loss, reduced.gradient_norm});
     }
     return observed;
   }

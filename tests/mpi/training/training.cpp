@@ -155,11 +155,11 @@ TrainedRun run_training(const engine::EngineOptions& options, const comm::AxisGr
   std::vector<Observed> observed;
   for (int step = 0; step < steps; ++step) {
     fill(engine, step);
-    const auto outcome = engine.run_schedule();
+    engine.run_schedule();
     const auto reduced = engine.reduce_gradients();
     if (before_update) before_update(engine, step);
     engine.update({step + 1, learning_rate, reduced.gradient_norm});
-    observed.push_back({outcome.loss, reduced.gradient_norm});
+    observed.push_back({reduced.loss, reduced.gradient_norm});
   }
   for (std::size_t index = 0; index < measured.size(); ++index) {
     const auto purpose = engine::all_purposes[index];

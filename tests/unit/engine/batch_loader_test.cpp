@@ -5,6 +5,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/engine/measure.hpp"
 
+#include "support/forwarded_group.hpp"
 #include "support/temporary_folder.hpp"
 #include "unit/engine/stage_options.hpp"
 
@@ -18,8 +19,8 @@ using namespace trireme;
 
 namespace {
 
-constexpr std::int32_t words = 97;
-constexpr int samples = 40;
+constexpr std::int32_t vocabulary = 97;
+constexpr int sample_count = 40;
 /// Number of the sample that has an id outside of the vocabulary.
 constexpr int bad_sample = 25;
 
@@ -34,14 +35,14 @@ class Data {
     const auto prefix = folder_.path() / "tokens";
     auto writer = data::IndexedTokensWriter::create(prefix, data::TokenType::int32).value();
     std::vector<std::int32_t> tokens;
-    for (int at = 0; at <= samples * 8; ++at) tokens.push_back(at % words);
-    tokens[bad_sample * 8 + 3] = words;
+    for (int at = 0; at <= sample_count * 8; ++at) tokens.push_back(at % vocabulary);
+    tokens[bad_sample * 8 + 3] = vocabulary;
     writer.append_document(tokens);
     writer.finish();
     data::DatasetOptions options;
     options.sequence_length = 8;
     options.shuffle = false;
-    options.vocab_size = words;
+    options.vocab_size = vocabulary;
     return data::TokenDataset::open({prefix.string()}, options, data::FileCheck::sizes).value();
   }
 
@@ -49,15 +50,49 @@ class Data {
   data::TokenDataset set_;
 };
 
-/// An engine of one stage; its neighbours are pretended.
+/// A group whose collectives of hosts are counted.
+class HostCounter final : public testing::ForwardedGroup {
+ public:
+  HostCounter(comm::ProcessGroup& inner, int& count) : ForwardedGroup(inner), host_(inner, count) {}
+  ProcessGroup& host_group() override { return host_; }
+
+ private:
+  class Host final : public ForwardedGroup {
+   public:
+    Host(comm::ProcessGroup& inner, int& count) : ForwardedGroup(inner), count_(count) {}
+    comm::Work start_all_reduce(const device::Tensor& x, comm::ReduceOp op) override {
+      ++count_;
+      return inner_.start_all_reduce(x, op);
+    }
+    comm::Work start_all_gather(const device::Tensor& part, const device::Tensor& whole,
+                                const comm::Cuts& cuts) override {
+      ++count_;
+      return inner_.start_all_gather(part, whole, cuts);
+    }
+
+   private:
+    int& count_;
+  };
+  Host host_;
+};
+
+enum class AllRanks { no, yes };
+
+/// An engine of one stage; its neighbours are pretended, and have what it has.
 class OneStage {
  public:
-  OneStage(const layout::Mesh& mesh, int stage)
+  OneStage(const layout::Mesh& mesh, int stage, AllRanks all_ranks = AllRanks::no)
       : options_(testing::options_of_stage(mesh, stage, 6)),
         groups_(
             comm::make_dry_run_groups(mesh, options_.sharding.rank, comm::DryRunData::mirrored)),
+        data_(groups_.on(layout::Axis::data), host_collectives),
+        all_(groups_.on(layout::Axis::data), host_collectives),
         memory_(engine::Memory::host(engine::measure(options_))),
-        engine_(options_, groups_.views(), *kernels_, memory_) {}
+        engine_(options_, views(all_ranks), *kernels_, memory_) {
+    engine_.initialise();
+  }
+
+  int host_collectives = 0;
 
   engine::Engine& engine() { return engine_; }
   std::vector<std::int32_t> tokens() {
@@ -75,6 +110,12 @@ class OneStage {
   }
 
  private:
+  comm::AxisGroups views(AllRanks all_ranks) {
+    auto views = groups_.views();
+    views.set(layout::Axis::data, data_);
+    if (all_ranks == AllRanks::yes) views.set_all_ranks(all_);
+    return views;
+  }
   template <typename Choose>
   std::vector<std::int32_t> all(const Choose& choose) {
     std::vector<std::int32_t> values;
@@ -88,14 +129,16 @@ class OneStage {
   engine::EngineOptions options_;
   std::unique_ptr<device::Kernels> kernels_ = device::make_reference_kernels();
   comm::OwnedAxisGroups groups_;
+  HostCounter data_;
+  HostCounter all_;
   engine::Memory memory_;
   engine::Engine engine_;
 };
 
 /// Tokens of four samples from `first` on, each as long as a sequence, `by` places later.
-std::vector<std::int32_t> expected(int first, int by) {
+std::vector<std::int32_t> tokens_from(int first, int by) {
   std::vector<std::int32_t> values;
-  for (int at = 0; at < 4 * 8; ++at) values.push_back((first * 8 + at + by) % words);
+  for (int at = 0; at < 4 * 8; ++at) values.push_back((first * 8 + at + by) % vocabulary);
   return values;
 }
 
@@ -114,8 +157,8 @@ TEST_CASE("the first stage reads tokens, the last one targets, and those between
       const bool first = stage == 0;
       const bool last = stage + 1 == stages;
       // The second of two data-parallel ranks.
-      CHECK(one.tokens() == (first ? expected(12, 0) : untouched));
-      CHECK(one.targets() == (last ? expected(12, 1) : untouched));
+      CHECK(one.tokens() == (first ? tokens_from(12, 0) : untouched));
+      CHECK(one.targets() == (last ? tokens_from(12, 1) : untouched));
       CHECK(one.engine().batch(1).first_sequence == 13);
       if (first || last) {
         CHECK_THROWS_AS(loader.fill(20), base::Error);
@@ -130,8 +173,8 @@ TEST_CASE("targets beyond the end of a pass are left out, and their samples need
   const Data data;
   OneStage one(layout::Mesh::of(1, 1, 1), 0);
   engine::BatchLoader loader(data.set(), one.engine(), engine::SampleOrder::whole_pass);
-  loader.fill(samples - 2, samples);
-  auto targets = expected(samples - 2, 1);
+  loader.fill(sample_count - 2, sample_count);
+  auto targets = tokens_from(sample_count - 2, 1);
   std::fill(targets.begin() + 16, targets.end(), -1);
   CHECK(one.targets() == targets);
 }
@@ -141,22 +184,22 @@ TEST_CASE("what is read ahead is what would be read, and is forgotten if another
   OneStage one(layout::Mesh::of(1, 1, 1), 0);
   engine::ReadAhead ahead(data.set(), one.engine());
   ahead.fill(0);
-  CHECK(one.tokens() == expected(0, 0));
+  CHECK(one.tokens() == tokens_from(0, 0));
   ahead.start(4);
   // Read ahead, micro-batches stay as they are.
-  CHECK(one.tokens() == expected(0, 0));
+  CHECK(one.tokens() == tokens_from(0, 0));
   ahead.fill(4);
-  CHECK(one.tokens() == expected(4, 0));
-  CHECK(one.targets() == expected(4, 1));
+  CHECK(one.tokens() == tokens_from(4, 0));
+  CHECK(one.targets() == tokens_from(4, 1));
   ahead.start(8);
   ahead.fill(16);
-  CHECK(one.tokens() == expected(16, 0));
+  CHECK(one.tokens() == tokens_from(16, 0));
   ahead.fill(8);
-  CHECK(one.tokens() == expected(8, 0));
+  CHECK(one.tokens() == tokens_from(8, 0));
   ahead.start(12);
   ahead.start(16);
   ahead.fill(16);
-  CHECK(one.tokens() == expected(16, 0));
+  CHECK(one.tokens() == tokens_from(16, 0));
   // Never asked for.
   ahead.start(20);
 }
@@ -167,7 +210,7 @@ TEST_CASE("broken data read ahead fail the step that needs them, and no other") 
   engine::ReadAhead ahead(data.set(), one.engine());
   ahead.start(bad_sample - 1);
   ahead.fill(4);
-  CHECK(one.tokens() == expected(4, 0));
+  CHECK(one.tokens() == tokens_from(4, 0));
   ahead.start(bad_sample - 1);
   try {
     ahead.fill(bad_sample - 1);
@@ -177,6 +220,30 @@ TEST_CASE("broken data read ahead fail the step that needs them, and no other") 
     CHECK_THAT(error.what(), Catch::Contains("is id 97, outside the model's vocabulary of 97"));
   }
   ahead.fill(8);
-  CHECK(one.tokens() == expected(8, 0));
+  CHECK(one.tokens() == tokens_from(8, 0));
   ahead.start(bad_sample);
+}
+
+TEST_CASE("hosts wait for each other once a step, and twice where nobody has counted tokens") {
+  const Data data;
+  for (const auto all : {AllRanks::no, AllRanks::yes}) {
+    OneStage one(layout::Mesh::of(1, 2, 1), 0, all);
+    engine::BatchLoader loader(data.set(), one.engine());
+    for (int step = 1; step <= 3; ++step) {
+      loader.fill(static_cast<std::uint64_t>(step));
+      one.host_collectives = 0;
+      one.engine().run_schedule();
+      CHECK(one.host_collectives == 0);
+      const auto reduced = one.engine().reduce_gradients();
+      CHECK(one.host_collectives == 1);
+      // Two data-parallel ranks, of four sequences each.
+      CHECK(reduced.tokens == 64);
+      one.engine().update({.step = step, .gradient_norm = reduced.gradient_norm});
+      CHECK(one.host_collectives == 1);
+    }
+    one.engine().run_schedule();
+    CHECK(one.host_collectives == 2);
+    CHECK(one.engine().reduce_gradients().tokens == 64);
+    CHECK(one.host_collectives == 3);
+  }
 }

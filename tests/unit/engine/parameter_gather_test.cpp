@@ -84,8 +84,10 @@ class Pretended {
         batch.targets.i32()[at] = static_cast<std::int32_t>((7 * at + index + 7) % 97);
       }
     }
-    observed.push_back(engine->run_schedule().loss);
-    observed.push_back(engine->reduce_gradients().gradient_norm);
+    engine->run_schedule();
+    const auto reduced = engine->reduce_gradients();
+    observed.push_back(reduced.loss);
+    observed.push_back(reduced.gradient_norm);
   }
   void update() {
     ++step_;
