@@ -41,9 +41,13 @@ GradientReducer::GradientReducer(const sharding::Sharding& sharding, const comm:
     exchange_ = arena.allocate(device::DType::f32, {size});
   }
   for (std::size_t index = 0; index < stage_.fused_parameters().size(); ++index) {
+    const auto& fused = stage_.fused_parameters()[index];
     const auto buckets = stage_.flat().buckets_of_tensor(index);
-    for (auto bucket = buckets.begin; bucket < buckets.end; ++bucket) {
-      ++parameters_of_bucket_[static_cast<std::size_t>(bucket)];
+    for (auto each = buckets.begin; each < buckets.end; ++each) {
+      const auto bucket = static_cast<std::size_t>(each);
+      ++parameters_of_bucket_[bucket];
+      // Reduced at the end of the step.
+      if (!fused.tied) buckets_of_place_[fused.place].push_back(bucket);
     }
   }
 }
@@ -55,14 +59,10 @@ void GradientReducer::begin_step(const Tensor& flat) {
 }
 
 void GradientReducer::completed(const model::Place& place) {
-  for (std::size_t index = 0; index < stage_.fused_parameters().size(); ++index) {
-    const auto& fused = stage_.fused_parameters()[index];
-    if (fused.place != place || fused.tied) continue;
-    const auto buckets = stage_.flat().buckets_of_tensor(index);
-    for (auto each = buckets.begin; each < buckets.end; ++each) {
-      const auto bucket = static_cast<std::size_t>(each);
-      if (--parameters_missing_[bucket] == 0) start(bucket);
-    }
+  const auto found = buckets_of_place_.find(place);
+  if (found == buckets_of_place_.end()) return;
+  for (const auto bucket : found->second) {
+    if (--parameters_missing_[bucket] == 0) start(bucket);
   }
 }
 

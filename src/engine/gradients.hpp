@@ -8,6 +8,7 @@
 
 #include "engine/totals/exact_sum.hpp"
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -61,6 +62,8 @@ class GradientReducer {
   device::Tensor exchange_;              // f32: partial shard pieces, all parts of each
   std::vector<int> parameters_missing_;  // [bucket]
   std::vector<int> parameters_of_bucket_;
+  /// Buckets of each part of the model, one for each fused parameter that lies in it.
+  std::map<model::Place, std::vector<std::size_t>> buckets_of_place_;
   std::vector<comm::Work> under_way_;
   /// Begin of the first one under way.
   telemetry::SpanClock::time_point busy_since_;

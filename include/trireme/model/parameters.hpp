@@ -17,7 +17,7 @@ struct Place {
   enum class Kind { embedding, layer, head };
   Kind kind = Kind::layer;
   int layer = 0;
-  bool operator==(const Place&) const = default;
+  auto operator<=>(const Place&) const = default;
 };
 
 /// Knowledge that tensor-parallel ranks have of a parameter's gradient after backward.

@@ -40,9 +40,15 @@ TEST_CASE("steps of two stages tell each stage's bubble and the tensor-parallel 
   for (const auto& line : steps_of(4, {"parallel.tensor=2", "parallel.pipeline=2"})) {
     CHECK(line["tensor_comm_ms"] > 0);
     REQUIRE(line["stage_bubble_ms"].size() == 2);
-    CHECK(line["stage_bubble_ms"][0] == line["bubble_ms"]);
-    CHECK(line["stage_bubble_ms"][1] > 0);
-    CHECK(line["stage_bubble_ms"][1] < line["step_ms"]);
+    for (const auto& of_stage : line["stage_bubble_ms"]) {
+      CHECK(of_stage > 0);
+      CHECK(of_stage < line["step_ms"]);
+    }
+  }
+  for (const auto& line : steps_of(2, {"parallel.pipeline=2"})) {
+    // Sums over ranks are of whole nanoseconds.
+    const double own = line["bubble_ms"];
+    CHECK(line["stage_bubble_ms"][0] == Approx(own).margin(1e-6));
   }
 }
 
