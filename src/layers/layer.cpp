@@ -5,6 +5,8 @@
 #include "trireme/telemetry/spans.hpp"
 
 #include "dropout.hpp"
+#include "layers/attention/attention.hpp"
+#include "mlp.hpp"
 #include "tensor_parallel.hpp"
 
 namespace trireme::layers {
@@ -18,27 +20,30 @@ TransformerLayer::TransformerLayer(const StageContext& context, const model::Sta
     : context_(context),
       layer_(layer),
       discarded_(discarded),
-      attention_norm_(context, stage, base::format("layers.{}.attention_norm", layer)),
-      attention_(context, stage, layer, rotary),
-      mlp_norm_(context, stage, base::format("layers.{}.mlp_norm", layer)),
-      mlp_(context, stage, layer, discarded) {}
+      mixer_norm_(context, stage, base::format("layers.{}.attention_norm", layer)),
+      mixer_(std::make_unique<AttentionBlock>(context, stage, layer, rotary)),
+      channel_norm_(context, stage, base::format("layers.{}.mlp_norm", layer)),
+      channel_(std::make_unique<MlpBlock>(context, stage, layer, discarded)) {}
 
 LayerActivations TransformerLayer::allocate(device::Arena& arena, ActivationSet discarded) const {
-  if (discarded.has(Activation::layer)) return {};
   LayerActivations kept;
-  kept.attention_norm = attention_norm_.allocate(arena);
-  kept.attention = attention_.allocate(arena, discarded);
-  kept.sum = context_.stream(arena);
-  kept.mlp_norm = mlp_norm_.allocate(arena);
-  kept.mlp = mlp_.allocate(arena, discarded);
+  const bool keeps_any = !discarded.has(Activation::layer);
+  if (keeps_any) kept.mixer_norm = mixer_norm_.allocate(arena);
+  kept.mixer = mixer_->allocate(arena, discarded);
+  if (keeps_any) kept.sum = context_.stream(arena);
+  if (keeps_any) kept.channel_norm = channel_norm_.allocate(arena);
+  kept.channel = channel_->allocate(arena, discarded);
   return kept;
 }
 
 LayerActivations TransformerLayer::completed(const LayerActivations& kept) const {
-  if (!kept.sum) return allocate(context_.workspace, {});
-  auto whole = kept;
-  attention_.complete(whole.attention);
-  mlp_.complete(whole.mlp);
+  auto& arena = context_.workspace;
+  LayerActivations whole{kept.mixer_norm, {}, kept.sum, kept.channel_norm, {}};
+  if (!kept.sum) whole.mixer_norm = mixer_norm_.allocate(arena);
+  whole.mixer = mixer_->completed(*kept.mixer);
+  if (!kept.sum) whole.sum = context_.stream(arena);
+  if (!kept.sum) whole.channel_norm = channel_norm_.allocate(arena);
+  whole.channel = channel_->completed(*kept.channel);
   return whole;
 }
 
@@ -56,12 +61,13 @@ Tensor TransformerLayer::through_dropout(const MicroBatch& batch, const char* si
   return masked;
 }
 
-void TransformerLayer::forward_to_mlp(const MicroBatch& batch, const Tensor& x,
-                                      const LayerActivations& kept, const Tensor& branch) const {
-  attention_norm_.forward(x, kept.attention_norm, kept.attention.input);
-  attention_.forward(batch, kept.attention, branch);
+void TransformerLayer::forward_to_channel(const MicroBatch& batch, const Tensor& x,
+                                          const LayerActivations& kept,
+                                          const Tensor& branch) const {
+  mixer_norm_.forward(x, kept.mixer_norm, kept.mixer->input);
+  mixer_->forward(batch, *kept.mixer, branch);
   if (batch.dropout > 0.0F) drop(batch, "dropout.attention.output", branch, branch);
-  mlp_norm_.forward_sum(branch, x, kept.sum, kept.mlp_norm, kept.mlp.input);
+  channel_norm_.forward_sum(branch, x, kept.sum, kept.channel_norm, kept.channel->input);
 }
 
 void TransformerLayer::forward(const MicroBatch& batch, const Tensor& x,
@@ -69,52 +75,48 @@ void TransformerLayer::forward(const MicroBatch& batch, const Tensor& x,
   const device::ArenaScope scope(context_.workspace);
   const auto working = completed(kept);
   const auto branch = context_.workspace.allocate(context_.dtype, {x.dim(0), x.dim(1)});
-  forward_to_mlp(batch, x, working, branch);
-  mlp_.forward(working.mlp, branch);
+  forward_to_channel(batch, x, working, branch);
+  channel_->forward(batch, *working.channel, branch);
   if (batch.dropout > 0.0F) drop(batch, "dropout.mlp.output", branch, branch);
   context_.kernels.issue(device::Add{working.sum, branch, out});
 }
 
 void TransformerLayer::decode(const CachedRows& rows, const Tensor& x) const {
   const device::ArenaScope scope(context_.workspace);
-  const auto working = completed({});
+  const auto working = allocate(context_.workspace, {});
   const auto branch = context_.workspace.allocate(context_.dtype, {x.dim(0), x.dim(1)});
-  attention_norm_.forward(x, working.attention_norm, working.attention.input);
-  attention_.decode(rows, working.attention, branch);
-  mlp_norm_.forward_sum(branch, x, working.sum, working.mlp_norm, working.mlp.input);
-  mlp_.forward(working.mlp, branch);
+  mixer_norm_.forward(x, working.mixer_norm, working.mixer->input);
+  mixer_->decode(rows, *working.mixer, branch);
+  channel_norm_.forward_sum(branch, x, working.sum, working.channel_norm, working.channel->input);
+  channel_->forward({}, *working.channel, branch);
   context_.kernels.issue(device::Add{working.sum, branch, x});
 }
 
 void TransformerLayer::forward_again(const MicroBatch& batch, const Tensor& x,
+                                     const LayerActivations& kept,
                                      const LayerActivations& whole) const {
+  // One gather serves the product that is computed again and the weight's gradient.
+  whole.mixer->all_rows = room_for_rows(context_, context_.workspace);
+  whole.channel->all_rows = room_for_rows(context_, context_.workspace);
   const device::ArenaScope scope(context_.workspace);
   const auto branch = context_.stream(context_.workspace);
-  forward_to_mlp(batch, x, whole, branch);
+  forward_to_channel(batch, x, whole, branch);
   // The layer's output is not needed again: no GEMM back, and no sum over ranks for it.
-  mlp_.widen(whole.mlp);
+  channel_->restore(batch, *kept.channel, *whole.channel);
 }
 
 LayerActivations TransformerLayer::restored(const MicroBatch& batch, const Tensor& x,
                                             const LayerActivations& kept) const {
-  if (discarded_.empty()) return kept;
   const SpanScope span(SpanKind::layer_recompute, {.number = layer_});
   auto whole = completed(kept);
-  // One gather serves the product that is computed again and the weight's gradient.
-  if (!kept.sum) whole.attention.all_rows = room_for_rows(context_, whole.attention.input);
-  if (!kept.mlp.wide) whole.mlp.all_rows = room_for_rows(context_, whole.mlp.input);
   if (!kept.sum) {
-    forward_again(batch, x, whole);
+    forward_again(batch, x, kept, whole);
     return whole;
   }
-  if (!kept.attention.input) attention_norm_.again(x, whole.attention.input);
-  if (!kept.attention.heads) attention_.attend(batch, whole.attention);
-  if (!kept.mlp.input) mlp_norm_.again(whole.sum, whole.mlp.input);
-  if (!kept.mlp.wide) {
-    mlp_.widen(whole.mlp);
-  } else if (!kept.mlp.activated) {
-    mlp_.activate(whole.mlp);
-  }
+  if (!kept.mixer->input) mixer_norm_.again(x, whole.mixer->input);
+  mixer_->restore(batch, *kept.mixer, *whole.mixer);
+  if (!kept.channel->input) channel_norm_.again(whole.sum, whole.channel->input);
+  channel_->restore(batch, *kept.channel, *whole.channel);
   return whole;
 }
 
@@ -122,33 +124,36 @@ void TransformerLayer::backward(const MicroBatch& batch, const Tensor& x,
                                 const LayerActivations& kept, const Tensor& d_out,
                                 const Tensor& d_x) const {
   const device::ArenaScope scope(context_.workspace);
-  const auto whole = restored(batch, x, kept);
-  const auto gradients = backward_input(batch, x, whole, d_out, d_x);
+  LayerGradients gradients;
+  LayerActivations again;
+  if (!discarded_.empty()) again = restored(batch, x, kept);
+  const auto& whole = discarded_.empty() ? kept : again;
+  backward_input(batch, x, whole, d_out, d_x, gradients);
   backward_weight(whole, gradients);
 }
 
-LayerGradients TransformerLayer::backward_input(const MicroBatch& batch, const Tensor& x,
-                                                const LayerActivations& kept, const Tensor& d_out,
-                                                const Tensor& d_x) const {
+void TransformerLayer::backward_input(const MicroBatch& batch, const Tensor& x,
+                                      const LayerActivations& kept, const Tensor& d_out,
+                                      const Tensor& d_x, LayerGradients& gradients) const {
   const SpanScope span(SpanKind::layer_backward_input, {.number = layer_});
   auto& arena = context_.workspace;
-  LayerGradients gradients;
   const auto d_norm = arena.allocate(context_.dtype, {x.dim(0), x.dim(1)});
   const auto d_sum = arena.allocate(context_.dtype, {x.dim(0), x.dim(1)});
-  gradients.mlp =
-      mlp_.backward_input(kept.mlp, through_dropout(batch, "dropout.mlp.output", d_out), d_norm);
-  mlp_norm_.backward(d_norm, kept.sum, kept.mlp_norm, d_out, d_sum);
-  gradients.attention = attention_.backward_input(
-      batch, kept.attention, through_dropout(batch, "dropout.attention.output", d_sum), d_norm);
-  attention_norm_.backward(d_norm, x, kept.attention_norm, d_sum, d_x);
-  return gradients;
+  const auto d_channel = through_dropout(batch, "dropout.mlp.output", d_out);
+  if (!gradients.channel.d_wide) gradients.channel = channel_->allocate_gradients(arena);
+  channel_->backward_input(batch, *kept.channel, d_channel, d_norm, gradients.channel);
+  channel_norm_.backward(d_norm, kept.sum, kept.channel_norm, d_out, d_sum);
+  const auto d_mixer = through_dropout(batch, "dropout.attention.output", d_sum);
+  if (!gradients.mixer.d_wide) gradients.mixer = mixer_->allocate_gradients(arena);
+  mixer_->backward_input(batch, *kept.mixer, d_mixer, d_norm, gradients.mixer);
+  mixer_norm_.backward(d_norm, x, kept.mixer_norm, d_sum, d_x);
 }
 
 void TransformerLayer::backward_weight(const LayerActivations& kept,
                                        const LayerGradients& gradients) const {
   const SpanScope span(SpanKind::layer_backward_weight, {.number = layer_});
-  mlp_.backward_weight(kept.mlp, gradients.mlp);
-  attention_.backward_weight(kept.attention, gradients.attention);
+  channel_->backward_weight(*kept.channel, gradients.channel);
+  mixer_->backward_weight(*kept.mixer, gradients.mixer);
 }
 
 }  // namespace trireme::layers

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "trireme/layers/stage_context.hpp"
-
-#include "layers/attention/attention.hpp"
-#include "mlp.hpp"
+#include "layer_part.hpp"
+#include "layers/attention/rotary.hpp"
 #include "norm.hpp"
+
+#include <memory>
 
 namespace trireme::layers {
 
 /// Activations that a layer keeps from forward for backward. Its input x is kept by its producer.
 struct LayerActivations {
-  NormStatistics attention_norm;
-  AttentionActivations attention;
-  device::Tensor sum;  // [local_rows, hidden]: x + attention
-  NormStatistics mlp_norm;
-  MlpActivations mlp;
+  NormStatistics mixer_norm;
+  LayerPart::Kept mixer;
+  device::Tensor sum;  // [local_rows, hidden]: x + the mixer's output
+  NormStatistics channel_norm;
+  LayerPart::Kept channel;
 };
 
 struct LayerGradients {
-  AttentionGradients attention;
-  MlpGradients mlp;
+  PartGradients mixer;
+  PartGradients channel;
 };
 
-/// One pre-norm transformer layer:
-/// sum = x + attention(norm(x)); out = sum + mlp(norm(sum)).
+/// One pre-norm transformer layer of two parts, attention and an MLP so far:
+/// sum = x + mixer(norm(x)); out = sum + channel(norm(sum)).
 class TransformerLayer {
  public:
   /// `discarded`: kinds that forward does not keep.
@@ -38,7 +38,7 @@ class TransformerLayer {
   void forward(const MicroBatch& batch, const device::Tensor& x, const LayerActivations& kept,
                const device::Tensor& out) const;
   KeyValueCache make_cache(device::Arena& arena, const DecoderStage::Capacity& capacity) const {
-    return attention_.make_cache(arena, capacity);
+    return mixer_->make_cache(arena, capacity);
   }
   /// Forward of new tokens, in place; x: [rows, hidden].
   void decode(const CachedRows& rows, const device::Tensor& x) const;
@@ -54,14 +54,15 @@ class TransformerLayer {
   LayerActivations restored(const MicroBatch& batch, const device::Tensor& x,
                             const LayerActivations& kept) const;
   /// Computes the layer again, but for its output.
-  void forward_again(const MicroBatch& batch, const device::Tensor& x,
+  void forward_again(const MicroBatch& batch, const device::Tensor& x, const LayerActivations& kept,
                      const LayerActivations& whole) const;
-  /// Forward from x to kept.mlp.input. `branch` is overwritten.
-  void forward_to_mlp(const MicroBatch& batch, const device::Tensor& x,
-                      const LayerActivations& kept, const device::Tensor& branch) const;
-  LayerGradients backward_input(const MicroBatch& batch, const device::Tensor& x,
-                                const LayerActivations& kept, const device::Tensor& d_out,
-                                const device::Tensor& d_x) const;
+  /// Forward from x to the input of the channel part. `branch` is overwritten.
+  void forward_to_channel(const MicroBatch& batch, const device::Tensor& x,
+                          const LayerActivations& kept, const device::Tensor& branch) const;
+  /// Gradients of the parts without room get it in the workspace, in the caller's scope.
+  void backward_input(const MicroBatch& batch, const device::Tensor& x,
+                      const LayerActivations& kept, const device::Tensor& d_out,
+                      const device::Tensor& d_x, LayerGradients& gradients) const;
   void backward_weight(const LayerActivations& kept, const LayerGradients& gradients) const;
   /// Gradient through a branch's dropout: a masked copy in the workspace, or d_out itself.
   device::Tensor through_dropout(const MicroBatch& batch, const char* site,
@@ -72,10 +73,10 @@ class TransformerLayer {
   const StageContext& context_;
   int layer_;
   ActivationSet discarded_;
-  Norm attention_norm_;
-  AttentionBlock attention_;
-  Norm mlp_norm_;
-  MlpBlock mlp_;
+  Norm mixer_norm_;
+  std::unique_ptr<Mixer> mixer_;
+  Norm channel_norm_;
+  std::unique_ptr<ChannelPart> channel_;
 };
 
 }  // namespace trireme::layers

@@ -10,6 +10,14 @@ namespace trireme::layers {
 
 using device::Tensor;
 
+namespace {
+
+const MlpActivations& mlp_of(const PartActivations& kept) {
+  return static_cast<const MlpActivations&>(kept);
+}
+
+}  // namespace
+
 MlpBlock::MlpBlock(const StageContext& context, const model::StageParameters& stage, int layer,
                    ActivationSet discarded)
     : context_(context),
@@ -30,29 +38,36 @@ Tensor MlpBlock::place_of_activated(device::Arena& arena) const {
   return arena.allocate(context_.dtype, {context_.rows(), width_});
 }
 
-MlpActivations MlpBlock::allocate(device::Arena& arena, ActivationSet discarded) const {
+LayerPart::Kept MlpBlock::allocate(device::Arena& arena, ActivationSet discarded) const {
+  auto kept = std::make_unique<MlpActivations>();
+  if (discarded.has(Activation::layer)) return kept;
   const bool keeps_wide = !discarded.has(Activation::mlp);
-  MlpActivations kept;
-  if (!discarded.has(Activation::norms)) kept.input = context_.stream(arena);
-  if (keeps_wide) kept.wide = place_of_wide(arena);
+  if (!discarded.has(Activation::norms)) kept->input = context_.stream(arena);
+  if (keeps_wide) kept->wide = place_of_wide(arena);
   if (keeps_wide && !discarded.has(Activation::activation)) {
-    kept.activated = place_of_activated(arena);
+    kept->middle = place_of_activated(arena);
   }
   return kept;
 }
 
-void MlpBlock::complete(MlpActivations& kept) const {
+LayerPart::Kept MlpBlock::completed(const PartActivations& kept) const {
   auto& arena = context_.workspace;
-  if (!kept.input) kept.input = context_.stream(arena);
-  if (!kept.wide) kept.wide = place_of_wide(arena);
-  if (!kept.activated) kept.activated = place_of_activated(arena);
+  auto whole = std::make_unique<MlpActivations>(mlp_of(kept));
+  if (!whole->input) whole->input = context_.stream(arena);
+  if (!whole->wide) whole->wide = place_of_wide(arena);
+  if (!whole->middle) whole->middle = place_of_activated(arena);
+  return whole;
+}
+
+PartGradients MlpBlock::allocate_gradients(device::Arena& arena) const {
+  return {room_for_rows(context_, arena), place_of_wide(arena)};
 }
 
 void MlpBlock::widen(const MlpActivations& kept) const {
   const auto input = gather_rows(context_, kept.input, kept.all_rows);
   if (fused_gelu_) {
     context_.kernels.issue(device::LinearGeluForward{
-        .x = input, .w = wide_.weight, .bias = wide_.bias, .wide = kept.wide, .y = kept.activated});
+        .x = input, .w = wide_.weight, .bias = wide_.bias, .wide = kept.wide, .y = kept.middle});
     return;
   }
   linear_forward(context_, input, wide_, wide_.bias, kept.wide);
@@ -61,11 +76,11 @@ void MlpBlock::widen(const MlpActivations& kept) const {
 
 void MlpBlock::activate(const MlpActivations& kept) const {
   if (!gated_) {
-    context_.kernels.issue(device::GeluForward{kept.wide, kept.activated});
+    context_.kernels.issue(device::GeluForward{kept.wide, kept.middle});
     return;
   }
   context_.kernels.issue(device::SwigluForward{kept.wide.slice(1, 0, width_),
-                                               kept.wide.slice(1, width_, width_), kept.activated});
+                                               kept.wide.slice(1, width_, width_), kept.middle});
 }
 
 void MlpBlock::backward_to_wide(const MlpActivations& kept, const Tensor& d_out,
@@ -84,33 +99,41 @@ void MlpBlock::backward_to_wide(const MlpActivations& kept, const Tensor& d_out,
                                        .d_up = d_wide.slice(1, width_, width_)});
 }
 
-void MlpBlock::forward(const MlpActivations& kept, const Tensor& out) const {
+void MlpBlock::forward(const MicroBatch& /*batch*/, const PartActivations& kept,
+                       const Tensor& out) const {
   const device::ArenaScope scope(context_.workspace);
-  widen(kept);
+  widen(mlp_of(kept));
   const auto terms = terms_of(context_, out);
-  linear_forward(context_, kept.activated, down_, bias_of_one(context_, down_.bias), terms);
+  linear_forward(context_, kept.middle, down_, bias_of_one(context_, down_.bias), terms);
   sum_rows(context_, terms, out);
 }
 
-MlpGradients MlpBlock::backward_input(const MlpActivations& kept, const Tensor& d_out,
-                                      const Tensor& d_input) const {
-  auto& kernels = context_.kernels;
-  auto& arena = context_.workspace;
-  MlpGradients gradients;
-  gradients.d_out = gather_rows(context_, d_out);
-  gradients.d_wide = arena.allocate(context_.dtype, {context_.rows(), kept.wide.dim(1)});
-  const device::ArenaScope scope(arena);
-  backward_to_wide(kept, gradients.d_out, gradients.d_wide);
-  const auto terms = terms_of(context_, d_input);
-  kernels.issue(device::LinearBackwardInput{gradients.d_wide, wide_.weight, terms});
-  sum_rows(context_, terms, d_input);
-  return gradients;
+void MlpBlock::restore(const MicroBatch& /*batch*/, const PartActivations& kept,
+                       PartActivations& whole) const {
+  if (!mlp_of(kept).wide) {
+    // One gather serves the product that is computed again and the weight's gradient.
+    if (!whole.all_rows) whole.all_rows = room_for_rows(context_, context_.workspace);
+    widen(mlp_of(whole));
+  } else if (!kept.middle) {
+    activate(mlp_of(whole));
+  }
 }
 
-void MlpBlock::backward_weight(const MlpActivations& kept, const MlpGradients& gradients) const {
+void MlpBlock::backward_input(const MicroBatch& /*batch*/, const PartActivations& kept,
+                              const Tensor& d_out, const Tensor& d_input,
+                              PartGradients& gradients) const {
+  gradients.d_out = gather_rows(context_, d_out, gradients.d_out);
+  const device::ArenaScope scope(context_.workspace);
+  backward_to_wide(mlp_of(kept), gradients.d_out, gradients.d_wide);
+  const auto terms = terms_of(context_, d_input);
+  context_.kernels.issue(device::LinearBackwardInput{gradients.d_wide, wide_.weight, terms});
+  sum_rows(context_, terms, d_input);
+}
+
+void MlpBlock::backward_weight(const PartActivations& kept, const PartGradients& gradients) const {
   const device::ArenaScope scope(context_.workspace);
   context_.kernels.issue(
-      device::LinearBackwardWeight{gradients.d_out, kept.activated, down_.d_weight, down_.d_bias});
+      device::LinearBackwardWeight{gradients.d_out, kept.middle, down_.d_weight, down_.d_bias});
   context_.kernels.issue(device::LinearBackwardWeight{
       gradients.d_wide, kept.all_rows ? kept.all_rows : gather_rows(context_, kept.input),
       wide_.d_weight, wide_.d_bias});

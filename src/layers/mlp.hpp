@@ -1,52 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "trireme/layers/stage_context.hpp"
-
+#include "layer_part.hpp"
 #include "layers/weights.hpp"
 
 namespace trireme::layers {
 
-struct MlpActivations {
-  device::Tensor input;     // [local_rows, hidden]: the normalised residual stream
-  device::Tensor all_rows;  // [rows, hidden]: the input of all ranks, where it is gathered for both
-                            // another forward and the weight gradient
-  device::Tensor wide;      // [rows, 2 * local_ffn] gate | up, or [rows, local_ffn]
-  device::Tensor activated;  // [rows, local_ffn]
-};
-
-struct MlpGradients {
-  device::Tensor d_out;   // [rows, hidden]
-  device::Tensor d_wide;  // like MlpActivations::wide
+struct MlpActivations : PartActivations {
+  device::Tensor wide;  // [rows, 2 * local_ffn] gate | up, or [rows, local_ffn]
 };
 
 /// SwiGLU (Shazeer 2020) or GELU feed-forward: a column-parallel GEMM, the activation, a
 /// row-parallel GEMM back.
-class MlpBlock {
+class MlpBlock final : public ChannelPart {
  public:
   /// `discarded`: kinds that the layer's forward does not keep.
   MlpBlock(const StageContext& context, const model::StageParameters& stage, int layer,
            ActivationSet discarded);
 
-  /// Activations that backward needs, but those that are discarded.
-  MlpActivations allocate(device::Arena& arena, ActivationSet discarded) const;
-  /// Gives those that are missing a place in the workspace.
-  void complete(MlpActivations& kept) const;
-  /// Reads kept.input. out: [local_rows, hidden].
-  void forward(const MlpActivations& kept, const device::Tensor& out) const;
-  /// The first part of forward, which is all that backward needs: kept.input to kept.wide and
-  /// kept.activated. Its workspace is the caller's scope.
-  void widen(const MlpActivations& kept) const;
-  /// kept.wide to kept.activated.
-  void activate(const MlpActivations& kept) const;
-  /// d_out, d_input: [local_rows, hidden]. Gradients live in the caller's workspace scope.
-  MlpGradients backward_input(const MlpActivations& kept, const device::Tensor& d_out,
-                              const device::Tensor& d_input) const;
-  void backward_weight(const MlpActivations& kept, const MlpGradients& gradients) const;
+  Kept allocate(device::Arena& arena, ActivationSet discarded) const override;
+  Kept completed(const PartActivations& kept) const override;
+  PartGradients allocate_gradients(device::Arena& arena) const override;
+  void forward(const MicroBatch& batch, const PartActivations& kept,
+               const device::Tensor& out) const override;
+  void restore(const MicroBatch& batch, const PartActivations& kept,
+               PartActivations& whole) const override;
+  void backward_input(const MicroBatch& batch, const PartActivations& kept,
+                      const device::Tensor& d_out, const device::Tensor& d_input,
+                      PartGradients& gradients) const override;
+  void backward_weight(const PartActivations& kept, const PartGradients& gradients) const override;
 
  private:
   device::Tensor place_of_wide(device::Arena& arena) const;
   device::Tensor place_of_activated(device::Arena& arena) const;
+  /// kept.input to kept.wide and its activation, kept.middle. Its workspace is the caller's scope.
+  void widen(const MlpActivations& kept) const;
+  /// kept.wide to kept.middle.
+  void activate(const MlpActivations& kept) const;
   /// Gradient of kept.wide from that of this block's output.
   void backward_to_wide(const MlpActivations& kept, const device::Tensor& d_out,
                         const device::Tensor& d_wide) const;

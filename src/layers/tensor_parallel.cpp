@@ -22,8 +22,9 @@ void gather(const StageContext& context, const device::Tensor& own, const device
   timed.end();
 }
 
-device::Tensor room_for_rows(const StageContext& context, const device::Tensor& local) {
-  return splits_rows(context) ? all_rows_like(context, local) : device::Tensor{};
+device::Tensor room_for_rows(const StageContext& context, device::Arena& arena) {
+  if (!splits_rows(context)) return {};
+  return arena.allocate(context.dtype, {context.rows(), context.config.hidden_size});
 }
 
 device::Tensor gather_rows(const StageContext& context, const device::Tensor& local,

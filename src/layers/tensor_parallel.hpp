@@ -15,8 +15,8 @@ namespace trireme::layers {
 /// Gather of what each rank has, in the order of the ranks.
 void gather(const StageContext& context, const device::Tensor& own, const device::Tensor& all);
 
-/// Room in the workspace for all rows of such a tensor; nothing where a rank has all of them.
-device::Tensor room_for_rows(const StageContext& context, const device::Tensor& local);
+/// Room for all rows of the residual stream; nothing where a rank has all of them.
+device::Tensor room_for_rows(const StageContext& context, device::Arena& arena);
 /// All rows of a tensor of which this rank has the local ones: gathered into `room`, or into the
 /// workspace if there is none; the rows themselves where a rank has all of them.
 device::Tensor gather_rows(const StageContext& context, const device::Tensor& local,

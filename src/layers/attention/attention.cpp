@@ -14,6 +14,14 @@ namespace trireme::layers {
 
 using device::Tensor;
 
+namespace {
+
+const AttentionActivations& attention_of(const PartActivations& kept) {
+  return static_cast<const AttentionActivations&>(kept);
+}
+
+}  // namespace
+
 AttentionBlock::AttentionBlock(const StageContext& context, const model::StageParameters& stage,
                                int layer, const RotaryTables& rotary)
     : context_(context),
@@ -28,31 +36,45 @@ AttentionBlock::AttentionBlock(const StageContext& context, const model::StagePa
   output_ = factor(context, stage, prefix + "output");
 }
 
-AttentionActivations AttentionBlock::allocate(device::Arena& arena, ActivationSet discarded) const {
+void AttentionBlock::allocate_projections(device::Arena& arena, AttentionActivations& kept) const {
   const auto rows = context_.rows();
   const auto width = context_.config.head_dim;
-  AttentionActivations kept;
-  if (!discarded.has(Activation::norms)) kept.input = context_.stream(arena);
   kept.qkv = arena.allocate(context_.dtype, {rows, (heads_ + 2 * kv_heads_) * width});
-  if (context_.config.family().head_norms) {
-    kept.q = arena.allocate(context_.dtype, {rows, heads_, width});
-    kept.k = arena.allocate(context_.dtype, {rows, kv_heads_, width});
-    kept.q_norm.rstd = arena.allocate(device::DType::f32, {rows * heads_});
-    kept.k_norm.rstd = arena.allocate(device::DType::f32, {rows * kv_heads_});
-  }
-  if (!discarded.has(Activation::attention)) allocate_heads(arena, kept);
-  return kept;
+  if (!context_.config.family().head_norms) return;
+  kept.q = arena.allocate(context_.dtype, {rows, heads_, width});
+  kept.k = arena.allocate(context_.dtype, {rows, kv_heads_, width});
+  kept.q_norm.rstd = arena.allocate(device::DType::f32, {rows * heads_});
+  kept.k_norm.rstd = arena.allocate(device::DType::f32, {rows * kv_heads_});
 }
 
 void AttentionBlock::allocate_heads(device::Arena& arena, AttentionActivations& kept) const {
-  kept.heads = arena.allocate(context_.dtype, {context_.rows(), heads_ * context_.config.head_dim});
+  kept.middle =
+      arena.allocate(context_.dtype, {context_.rows(), heads_ * context_.config.head_dim});
   kept.lse =
       arena.allocate(device::DType::f32, {context_.micro_batch, heads_, context_.sequence_length});
 }
 
-void AttentionBlock::complete(AttentionActivations& kept) const {
-  if (!kept.input) kept.input = context_.stream(context_.workspace);
-  if (!kept.heads) allocate_heads(context_.workspace, kept);
+LayerPart::Kept AttentionBlock::allocate(device::Arena& arena, ActivationSet discarded) const {
+  auto kept = std::make_unique<AttentionActivations>();
+  if (discarded.has(Activation::layer)) return kept;
+  if (!discarded.has(Activation::norms)) kept->input = context_.stream(arena);
+  allocate_projections(arena, *kept);
+  if (!discarded.has(Activation::attention)) allocate_heads(arena, *kept);
+  return kept;
+}
+
+LayerPart::Kept AttentionBlock::completed(const PartActivations& kept) const {
+  auto& arena = context_.workspace;
+  auto whole = std::make_unique<AttentionActivations>(attention_of(kept));
+  if (!whole->input) whole->input = context_.stream(arena);
+  if (!whole->qkv) allocate_projections(arena, *whole);
+  if (!whole->middle) allocate_heads(arena, *whole);
+  return whole;
+}
+
+PartGradients AttentionBlock::allocate_gradients(device::Arena& arena) const {
+  const auto width = (heads_ + 2 * kv_heads_) * context_.config.head_dim;
+  return {room_for_rows(context_, arena), arena.allocate(context_.dtype, {context_.rows(), width})};
 }
 
 Tensor AttentionBlock::by_sequence(const Tensor& rows_heads_dim) const {
@@ -74,7 +96,7 @@ device::Attention AttentionBlock::attention(const MicroBatch& batch,
   attention.q = kept.q ? by_sequence(kept.q) : views.q;
   attention.k = kept.k ? by_sequence(kept.k) : views.k;
   attention.v = views.v;
-  attention.out = by_sequence(kept.heads.split(1, context_.config.head_dim));
+  attention.out = by_sequence(kept.middle.split(1, context_.config.head_dim));
   attention.lse = kept.lse;
   attention.scale = 1.0F / std::sqrt(static_cast<float>(context_.config.head_dim));
   if (batch.dropout > 0.0F) {
@@ -121,17 +143,23 @@ void AttentionBlock::project_back(const Tensor& heads, const Tensor& out) const 
   sum_rows(context_, terms, out);
 }
 
-void AttentionBlock::forward(const MicroBatch& batch, const AttentionActivations& kept,
+void AttentionBlock::forward(const MicroBatch& batch, const PartActivations& kept,
                              const Tensor& out) const {
   const device::ArenaScope scope(context_.workspace);
-  project(kept);
-  const auto attend = attention(batch, kept);
+  project(attention_of(kept));
+  const auto attend = attention(batch, attention_of(kept));
   if (rotary_.cosines) {
     context_.kernels.issue(device::Rotary{attend.q, rotary_.cosines, rotary_.sines});
     context_.kernels.issue(device::Rotary{attend.k, rotary_.cosines, rotary_.sines});
   }
   context_.kernels.issue(attend);
-  project_back(kept.heads, out);
+  project_back(kept.middle, out);
+}
+
+void AttentionBlock::restore(const MicroBatch& batch, const PartActivations& kept,
+                             PartActivations& whole) const {
+  // From q, k and v, which are kept, and rotated.
+  if (!kept.middle) context_.kernels.issue(attention(batch, attention_of(whole)));
 }
 
 void AttentionBlock::backward_through_head_norms(const AttentionActivations& kept, const Tensor& dq,
@@ -155,20 +183,18 @@ void AttentionBlock::backward_through_head_norms(const AttentionActivations& kep
                                               .eps = context_.config.norm_eps});
 }
 
-AttentionGradients AttentionBlock::backward_input(const MicroBatch& batch,
-                                                  const AttentionActivations& kept,
-                                                  const Tensor& d_out,
-                                                  const Tensor& d_input) const {
+void AttentionBlock::backward_input(const MicroBatch& batch, const PartActivations& part,
+                                    const Tensor& d_out, const Tensor& d_input,
+                                    PartGradients& gradients) const {
   auto& kernels = context_.kernels;
   auto& arena = context_.workspace;
-  AttentionGradients gradients;
-  gradients.d_out = gather_rows(context_, d_out);
-  gradients.d_qkv = arena.allocate(context_.dtype, {context_.rows(), kept.qkv.dim(1)});
+  const auto& kept = attention_of(part);
+  gradients.d_out = gather_rows(context_, d_out, gradients.d_out);
   const device::ArenaScope scope(arena);
   const auto d_heads_flat =
       arena.allocate(context_.dtype, {context_.rows(), heads_ * context_.config.head_dim});
   kernels.issue(device::LinearBackwardInput{gradients.d_out, output_.weight, d_heads_flat});
-  const auto d_heads = heads_of(gradients.d_qkv);
+  const auto d_heads = heads_of(gradients.d_wide);
   Tensor dq = d_heads.q;
   Tensor dk = d_heads.k;
   if (kept.q) {
@@ -191,18 +217,17 @@ AttentionGradients AttentionBlock::backward_input(const MicroBatch& batch,
   }
   if (kept.q) backward_through_head_norms(kept, dq, dk, d_heads);
   const auto terms = terms_of(context_, d_input);
-  kernels.issue(device::LinearBackwardInput{gradients.d_qkv, qkv_.weight, terms});
+  kernels.issue(device::LinearBackwardInput{gradients.d_wide, qkv_.weight, terms});
   sum_rows(context_, terms, d_input);
-  return gradients;
 }
 
-void AttentionBlock::backward_weight(const AttentionActivations& kept,
-                                     const AttentionGradients& gradients) const {
+void AttentionBlock::backward_weight(const PartActivations& kept,
+                                     const PartGradients& gradients) const {
   const device::ArenaScope scope(context_.workspace);
   context_.kernels.issue(
-      device::LinearBackwardWeight{gradients.d_out, kept.heads, output_.d_weight, output_.d_bias});
+      device::LinearBackwardWeight{gradients.d_out, kept.middle, output_.d_weight, output_.d_bias});
   context_.kernels.issue(device::LinearBackwardWeight{
-      gradients.d_qkv, kept.all_rows ? kept.all_rows : gather_rows(context_, kept.input),
+      gradients.d_wide, kept.all_rows ? kept.all_rows : gather_rows(context_, kept.input),
       qkv_.d_weight, qkv_.d_bias});
 }
 

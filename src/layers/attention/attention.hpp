@@ -3,62 +3,45 @@
 
 #include "trireme/layers/stage_context.hpp"
 
-#include "key_value_cache.hpp"
+#include "layers/layer_part.hpp"
 #include "layers/norm.hpp"
 #include "layers/weights.hpp"
 #include "rotary.hpp"
 
 namespace trireme::layers {
 
-/// Activations that attention keeps from forward for backward.
-struct AttentionActivations {
-  device::Tensor input;     // [local_rows, hidden]: the normalised residual stream
-  device::Tensor all_rows;  // [rows, hidden]: the input of all ranks, where it is gathered for both
-                            // another forward and the weight gradient
-  device::Tensor qkv;       // [rows, (heads + 2 kv_heads) * head_dim], local heads; q, k rotated
-                            // unless head norms keep rotated copies of their own
-  device::Tensor q;         // [rows, heads, head_dim] with head norms: normalised, rotated
-  device::Tensor k;         // [rows, kv_heads, head_dim] with head norms: normalised, rotated
-  NormStatistics q_norm;    // rstd f32 [rows * heads]
-  NormStatistics k_norm;    // rstd f32 [rows * kv_heads]
-  device::Tensor heads;     // [rows, heads * head_dim]: output of attention before the projection
-  device::Tensor lse;       // f32 [micro_batch, heads, seq]
-};
-
-/// Gradients that backward of the inputs leaves for backward of the weights.
-struct AttentionGradients {
-  device::Tensor d_out;  // [rows, hidden]
-  device::Tensor d_qkv;  // like qkv
+struct AttentionActivations : PartActivations {
+  device::Tensor qkv;     // [rows, (heads + 2 kv_heads) * head_dim], local heads; q, k rotated
+                          // unless head norms keep rotated copies of their own
+  device::Tensor q;       // [rows, heads, head_dim] with head norms: normalised, rotated
+  device::Tensor k;       // [rows, kv_heads, head_dim] with head norms: normalised, rotated
+  NormStatistics q_norm;  // rstd f32 [rows * heads]
+  NormStatistics k_norm;  // rstd f32 [rows * kv_heads]
+  device::Tensor lse;     // f32 [micro_batch, heads, seq]
 };
 
 /// Causal self-attention with grouped heads: q, k, v in one column-parallel GEMM, rotary embedding
 /// or learned positions, a row-parallel projection back.
-class AttentionBlock {
+class AttentionBlock final : public Mixer {
  public:
   AttentionBlock(const StageContext& context, const model::StageParameters& stage, int layer,
                  const RotaryTables& rotary);
 
-  /// Activations that backward needs, but those that are discarded.
-  AttentionActivations allocate(device::Arena& arena, ActivationSet discarded) const;
-  /// Gives those that are missing a place in the workspace.
-  void complete(AttentionActivations& kept) const;
-
-  /// Reads kept.input and writes all others. out: [local_rows, hidden].
-  void forward(const MicroBatch& batch, const AttentionActivations& kept,
-               const device::Tensor& out) const;
-  KeyValueCache make_cache(device::Arena& arena, const DecoderStage::Capacity& capacity) const;
-  /// Forward of new tokens, which join the cache. Reads working.input; out: [rows, hidden].
-  void decode(const CachedRows& rows, const AttentionActivations& working,
-              const device::Tensor& out) const;
-  /// kept.qkv, rotated, to kept.heads and kept.lse, once more.
-  void attend(const MicroBatch& batch, const AttentionActivations& kept) const {
-    context_.kernels.issue(attention(batch, kept));
-  }
-  /// d_out, d_input: [local_rows, hidden]. Gradients live in the caller's workspace scope.
-  AttentionGradients backward_input(const MicroBatch& batch, const AttentionActivations& kept,
-                                    const device::Tensor& d_out,
-                                    const device::Tensor& d_input) const;
-  void backward_weight(const AttentionActivations& kept, const AttentionGradients& gradients) const;
+  Kept allocate(device::Arena& arena, ActivationSet discarded) const override;
+  Kept completed(const PartActivations& kept) const override;
+  PartGradients allocate_gradients(device::Arena& arena) const override;
+  void forward(const MicroBatch& batch, const PartActivations& kept,
+               const device::Tensor& out) const override;
+  void restore(const MicroBatch& batch, const PartActivations& kept,
+               PartActivations& whole) const override;
+  void backward_input(const MicroBatch& batch, const PartActivations& kept,
+                      const device::Tensor& d_out, const device::Tensor& d_input,
+                      PartGradients& gradients) const override;
+  void backward_weight(const PartActivations& kept, const PartGradients& gradients) const override;
+  KeyValueCache make_cache(device::Arena& arena,
+                           const DecoderStage::Capacity& capacity) const override;
+  void decode(const CachedRows& rows, const PartActivations& working,
+              const device::Tensor& out) const override;
 
  private:
   /// Views of one [rows, width] tensor as heads, [micro_batch, seq, heads, head_dim].
@@ -70,6 +53,7 @@ class AttentionBlock {
   Heads heads_of(const device::Tensor& qkv) const;
   device::Tensor by_sequence(const device::Tensor& rows_heads_dim) const;
   device::Attention attention(const MicroBatch& batch, const AttentionActivations& kept) const;
+  void allocate_projections(device::Arena& arena, AttentionActivations& kept) const;
   void allocate_heads(device::Arena& arena, AttentionActivations& kept) const;
   /// Attention of the part's rows to themselves and to all that came before them in their sequence.
   void attend_to_cache(const device::Attention& rows, const SequencePart& part,

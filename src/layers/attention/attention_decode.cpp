@@ -42,12 +42,13 @@ void AttentionBlock::attend_to_cache(const device::Attention& rows, const Sequen
   kernels.issue(attend);
 }
 
-void AttentionBlock::decode(const CachedRows& rows, const AttentionActivations& working,
+void AttentionBlock::decode(const CachedRows& rows, const PartActivations& working_part,
                             const Tensor& out) const {
+  const auto& working = static_cast<const AttentionActivations&>(working_part);
   project(working);
   const auto all_rows = attention({}, working);
   for (const auto& part : rows.parts) attend_to_cache(all_rows, part, rows.cache);
-  project_back(working.heads, out);
+  project_back(working.middle, out);
 }
 
 }  // namespace trireme::layers

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/layers/stage_context.hpp"
+
+#include "layers/attention/key_value_cache.hpp"
+
+#include <memory>
+
+namespace trireme::layers {
+
+/// Activations that a part of a layer keeps from forward for backward. All parts have these; each
+/// kind of part has more.
+struct PartActivations {
+  PartActivations() = default;
+  PartActivations(const PartActivations&) = default;
+  PartActivations& operator=(const PartActivations&) = default;
+  virtual ~PartActivations() = default;
+
+  device::Tensor input;     // [local_rows, hidden]: the normalised residual stream
+  device::Tensor all_rows;  // [rows, hidden]: the input of all ranks, where it is gathered for both
+                            // another forward and the weight gradient
+  device::Tensor middle;    // [rows, width]: what the row-parallel GEMM back reads
+};
+
+/// Gradients that backward_input leaves for backward_weight.
+struct PartGradients {
+  device::Tensor d_out;   // [rows, hidden]: of the part's output
+  device::Tensor d_wide;  // [rows, width]: of the column-parallel GEMM's output
+};
+
+/// Part of a transformer layer, over rows of the normalised residual stream: a column-parallel
+/// GEMM, something in the middle, a row-parallel GEMM back. Its backward is two calls: the gradient
+/// of the input, for which another stage may wait, and those of the weights, for which none does.
+class LayerPart {
+ public:
+  using Kept = std::unique_ptr<PartActivations>;
+
+  LayerPart() = default;
+  LayerPart(const LayerPart&) = delete;
+  LayerPart& operator=(const LayerPart&) = delete;
+  virtual ~LayerPart() = default;
+
+  /// Activations that backward needs, but those that are discarded.
+  virtual Kept allocate(device::Arena& arena, ActivationSet discarded) const = 0;
+  /// The same, with a place in the workspace for each that is missing.
+  virtual Kept completed(const PartActivations& kept) const = 0;
+  /// Room for gradients; d_out only where rows of all ranks are gathered in it.
+  virtual PartGradients allocate_gradients(device::Arena& arena) const = 0;
+
+  /// Reads kept.input and writes all others. out: [local_rows, hidden].
+  virtual void forward(const MicroBatch& batch, const PartActivations& kept,
+                       const device::Tensor& out) const = 0;
+  /// Computes again what `kept` lacks of `whole`, but for the input. Its workspace is the caller's
+  /// scope.
+  virtual void restore(const MicroBatch& batch, const PartActivations& kept,
+                       PartActivations& whole) const = 0;
+  /// d_out, d_input: [local_rows, hidden]. Without room in it, gradients.d_out becomes d_out.
+  virtual void backward_input(const MicroBatch& batch, const PartActivations& kept,
+                              const device::Tensor& d_out, const device::Tensor& d_input,
+                              PartGradients& gradients) const = 0;
+  /// Reads kept.input, kept.all_rows if there is any, and kept.middle.
+  virtual void backward_weight(const PartActivations& kept,
+                               const PartGradients& gradients) const = 0;
+};
+
+/// Part that mixes the rows of a sequence: attention.
+class Mixer : public LayerPart {
+ public:
+  virtual KeyValueCache make_cache(device::Arena& arena,
+                                   const DecoderStage::Capacity& capacity) const = 0;
+  /// Forward of new tokens, which join the cache. Reads working.input; out: [rows, hidden].
+  virtual void decode(const CachedRows& rows, const PartActivations& working,
+                      const device::Tensor& out) const = 0;
+};
+
+/// Part that takes each row by itself: a feed-forward.
+class ChannelPart : public LayerPart {};
+
+}  // namespace trireme::layers
