@@ -9,7 +9,7 @@ using device::Tensor;
 
 namespace {
 
-/// Buffers of a ring whose content is consumed by one action: one in use, one under way.
+/// Buffers of a ring that is sent from: one in use, one under way.
 constexpr int double_buffer = 2;
 
 /// Tags identify the receiving chunk and the direction; messages of one tag match by order.
@@ -22,21 +22,30 @@ int backward_tag(int receiving_chunk) {
 
 }  // namespace
 
-ChunkMessages::ChunkMessages(comm::ProcessGroup& pipeline, layout::ChunkPlace place,
-                             const Shape& shape, const Needs& needs, device::Arena& arena)
+ChunkMessages::ChunkMessages(comm::ProcessGroup& pipeline, const Places& places, const Shape& shape,
+                             const layout::ChunkBuffers& needs, layout::Passes passes,
+                             device::Arena& arena)
     : pipeline_(pipeline),
-      before_(layout::previous_chunk(place, pipeline.size())),
-      after_(layout::next_chunk(place, pipeline.size(), needs.virtual_stages)),
-      forward_in_tag_(forward_tag(place.virtual_stage)),
+      before_(places.before),
+      after_(places.after),
+      forward_in_tag_(forward_tag(places.own.virtual_stage)),
       forward_out_tag_(forward_tag(after_.virtual_stage)),
-      backward_in_tag_(backward_tag(place.virtual_stage)),
+      backward_in_tag_(backward_tag(places.own.virtual_stage)),
       backward_out_tag_(backward_tag(before_.virtual_stage)) {
-  // An input stays until its backward, and one more may arrive meanwhile.
-  if (!is_first()) make_ring(inputs_, needs.held + 1, shape, arena);
-  if (!is_last()) make_ring(outputs_, double_buffer, shape, arena);
-  if (!needs.backward) return;
-  if (!is_last()) make_ring(output_gradients_, double_buffer, shape, arena);
-  if (!is_first()) make_ring(input_gradients_, double_buffer, shape, arena);
+  inputs_.is_local = input_gradients_.is_local = is_here(before_);
+  outputs_.is_local = output_gradients_.is_local = is_here(after_);
+  make_ring(inputs_, needs.inputs, shape, arena);
+  if (!is_last() && !outputs_.is_local) make_ring(outputs_, double_buffer, shape, arena);
+  make_ring(output_gradients_, needs.output_gradients, shape, arena);
+  if (passes == layout::Passes::forward_alone || is_first() || input_gradients_.is_local) return;
+  make_ring(input_gradients_, double_buffer, shape, arena);
+}
+
+void ChunkMessages::hand_over_to(ChunkMessages& next) {
+  outputs_.buffers = next.inputs_.buffers;
+  outputs_.works.resize(outputs_.buffers.size());
+  next.input_gradients_.buffers = output_gradients_.buffers;
+  next.input_gradients_.works.resize(output_gradients_.buffers.size());
 }
 
 void ChunkMessages::make_ring(Ring& ring, int count, const Shape& shape, device::Arena& arena) {
@@ -47,7 +56,7 @@ void ChunkMessages::make_ring(Ring& ring, int count, const Shape& shape, device:
 }
 
 void ChunkMessages::expect(Ring& ring, int micro_batch, layout::ChunkPlace from, int tag) {
-  if (ring.buffers.empty() || micro_batch < ring.posted) return;
+  if (ring.buffers.empty() || ring.is_local || micro_batch < ring.posted) return;
   const auto place = ring.place(micro_batch);
   ring.works[place] = pipeline_.start_receive(ring.buffers[place], from.stage, tag);
   ring.posted = micro_batch + 1;
@@ -98,14 +107,14 @@ Tensor ChunkMessages::input_gradient_buffer(int micro_batch) {
 }
 
 void ChunkMessages::send_output(int micro_batch) {
-  if (outputs_.buffers.empty()) return;
+  if (outputs_.buffers.empty() || outputs_.is_local) return;
   const auto place = outputs_.place(micro_batch);
   outputs_.works[place] =
       pipeline_.start_send(outputs_.buffers[place], after_.stage, forward_out_tag_);
 }
 
 void ChunkMessages::send_input_gradient(int micro_batch) {
-  if (input_gradients_.buffers.empty()) return;
+  if (input_gradients_.buffers.empty() || input_gradients_.is_local) return;
   const auto place = input_gradients_.place(micro_batch);
   input_gradients_.works[place] =
       pipeline_.start_send(input_gradients_.buffers[place], before_.stage, backward_out_tag_);

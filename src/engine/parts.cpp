@@ -28,14 +28,17 @@ base::Result<layout::Schedule> schedule_of(const EngineOptions& options) {
                                options.schedule.virtual_stages);
 }
 
-/// Micro-batches whose activations each chunk of the rank holds at once.
-std::vector<int> activation_slots(const EngineOptions& options, const layout::Schedule& schedule) {
-  if (options.use != Use::training) {
-    return std::vector<int>(static_cast<std::size_t>(options.schedule.virtual_stages), 1);
-  }
+layout::Passes passes_of(const EngineOptions& options) {
+  return options.use == Use::training ? layout::Passes::both : layout::Passes::forward_alone;
+}
+
+/// [chunk] of the rank's stage.
+std::vector<layout::ChunkBuffers> buffers_of(const EngineOptions& options,
+                                             const layout::Schedule& schedule) {
+  // A schedule that does not finish has no buffers that suffice.
+  base::value_or_throw(layout::simulate(schedule, {}));
   const int stage = options.sharding.mesh.coordinate(Axis::pipeline, options.sharding.rank);
-  const auto simulation = base::value_or_throw(layout::simulate(schedule, {}));
-  return simulation.peak_live[static_cast<std::size_t>(stage)];
+  return layout::chunk_buffers(schedule, stage, passes_of(options));
 }
 
 /// Zeroes state on a device, whose fresh memory is undefined (the host's is zero): what lies
@@ -52,7 +55,8 @@ void clear_state(const optim::OptimizerState& state, const std::vector<optim::Se
 }  // namespace
 
 sharding::Sharding sharding_of(const EngineOptions& options) {
-  return {options.model, options.sharding, chunks_of(options), options.numerics.dtype};
+  return {options.model, options.sharding, chunks_of(options),
+          layout::placement_kind(options.schedule.kind), options.numerics.dtype};
 }
 
 Engine::Parts::Parts(const EngineOptions& given, const comm::AxisGroups& their_groups,
@@ -64,10 +68,10 @@ Engine::Parts::Parts(const EngineOptions& given, const comm::AxisGroups& their_g
       sharding(sharding_of(options)),
       stage(sharding.stage()),
       schedule(base::value_or_throw(schedule_of(options))),
-      slots(activation_slots(options, schedule)),
+      buffers(buffers_of(options, schedule)),
       graphs(trains() ? options.memory.cuda_graphs : CudaGraphs::no, groups.on(Axis::tensor),
              kernels.device()),
-      batches(options.schedule, options.model.dropout, graphs, slots, kernels.device(), memory),
+      batches(options.schedule, options.model.dropout, graphs, buffers, kernels.device(), memory),
       tensor_watch(kernels.device().is_host() ? kernels.device().stopwatch() : nullptr),
       context{options.model,
               kernels,
@@ -143,7 +147,7 @@ void Engine::Parts::say_rules() const {
 }
 
 void Engine::Parts::make_executor() {
-  executor.emplace(PipelineExecutor::Stage{chunks, messages, slots,
+  executor.emplace(PipelineExecutor::Stage{chunks, messages, buffers,
                                            groups.on(Axis::data).size() > 1, batches, graphs},
                    kernels);
   if (!trains() || memory.of(Purpose::batch).is_measuring()) return;
@@ -196,21 +200,25 @@ void Engine::Parts::renew_weight_copies() {
 
 void Engine::Parts::make_chunks() {
   const auto layers = chunks_of(options);
-  const int virtual_stages = static_cast<int>(layers.size());
+  const auto placement = placement_of(options);
   const ChunkMessages::Shape shape{context.local_rows(), options.model.hidden_size,
                                    options.numerics.dtype};
   int layers_before = 0;
-  for (int chunk = 0; chunk < virtual_stages; ++chunk) {
+  for (int chunk = 0; chunk < placement.virtual_stages; ++chunk) {
     const auto index = static_cast<std::size_t>(chunk);
-    const int held = slots[index];
-    messages.emplace_back(groups.on(Axis::pipeline), layout::ChunkPlace{my_stage(), chunk}, shape,
-                          ChunkMessages::Needs{virtual_stages, held, trains()},
-                          memory.of(Purpose::communication));
+    const layout::ChunkPlace place{my_stage(), chunk};
+    messages.emplace_back(
+        groups.on(Axis::pipeline),
+        ChunkMessages::Places{placement.previous(place), place, placement.next(place)}, shape,
+        buffers[index], passes_of(options), memory.of(Purpose::communication));
+    // The chunk before, if it is on this stage, too, is the stage's chunk before.
+    if (placement.previous(place).stage == my_stage())
+      messages[index - 1].hand_over_to(messages[index]);
     const layers::Chunk::Role role{layers[index], messages.back().is_first(),
                                    messages.back().is_last(), layers_before};
     layers_before += layers[index].end - layers[index].begin;
-    chunks.emplace_back(context, stage, role, held, memory.of(Purpose::activations),
-                        memory.of(Purpose::parameters));
+    chunks.emplace_back(context, stage, role, buffers[index].activations,
+                        memory.of(Purpose::activations), memory.of(Purpose::parameters));
   }
 }
 

@@ -29,7 +29,7 @@ struct Engine::Parts {
   sharding::Sharding sharding;
   model::StageParameters& stage;
   layout::Schedule schedule;
-  std::vector<int> slots;  // [chunk]: of activations
+  std::vector<layout::ChunkBuffers> buffers;  // [chunk]
   Graphs graphs;
   Batches batches;
   /// Null where the device waits by itself.

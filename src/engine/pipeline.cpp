@@ -48,7 +48,7 @@ void PipelineExecutor::poll() {
 
 std::size_t PipelineExecutor::slot_of(const Action& action) const {
   const auto chunk = static_cast<std::size_t>(action.virtual_stage);
-  return static_cast<std::size_t>(action.micro_batch % stage_.slots[chunk]);
+  return static_cast<std::size_t>(action.micro_batch % stage_.buffers[chunk].activations);
 }
 
 template <typename Body>

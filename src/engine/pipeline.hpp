@@ -3,6 +3,7 @@
 
 #include "trireme/engine/engine.hpp"
 #include "trireme/layers/stage.hpp"
+#include "trireme/layout/chunk_buffers.hpp"
 
 #include "engine/data/batches.hpp"
 #include "engine/graphs/graphs.hpp"
@@ -15,7 +16,7 @@
 namespace trireme::engine {
 
 /// Messages between neighbouring chunks: rings of buffers, receives posted one action ahead,
-/// sends that overlap the next action.
+/// sends that overlap the next action. Neighbours on one stage share the reader's ring instead.
 class ChunkMessages {
  public:
   struct Shape {
@@ -23,17 +24,20 @@ class ChunkMessages {
     std::int64_t width = 0;
     device::DType dtype = device::DType::f32;
   };
-  struct Needs {
-    int virtual_stages = 1;
-    /// Micro-batches whose input a chunk holds at once.
-    int held = 1;
-    bool backward = false;
+  /// Place of the chunk, and of those before and after it in the model.
+  struct Places {
+    layout::ChunkPlace before;
+    layout::ChunkPlace own;
+    layout::ChunkPlace after;
   };
-  ChunkMessages(comm::ProcessGroup& pipeline, layout::ChunkPlace place, const Shape& shape,
-                const Needs& needs, device::Arena& arena);
+  ChunkMessages(comm::ProcessGroup& pipeline, const Places& places, const Shape& shape,
+                const layout::ChunkBuffers& needs, layout::Passes passes, device::Arena& arena);
 
-  bool is_first() const { return before_.stage < 0; }
-  bool is_last() const { return after_.stage < 0; }
+  bool is_first() const { return before_ == layout::no_place; }
+  bool is_last() const { return after_ == layout::no_place; }
+  /// Hands outputs over to the next chunk, which is on the same stage, and takes its gradients,
+  /// without messages: each writes where the other reads.
+  void hand_over_to(ChunkMessages& next);
 
   /// Posts the receive that an action needs, unless it is posted or there is none.
   void expect_input(int micro_batch);
@@ -58,7 +62,8 @@ class ChunkMessages {
   struct Ring {
     std::vector<device::Tensor> buffers;
     std::vector<comm::Work> works;
-    int posted = 0;  // micro-batches whose receive was posted
+    bool is_local = false;  // both ends are chunks of this stage: there are no messages
+    int posted = 0;         // micro-batches whose receive was posted
 
     std::size_t place(int micro_batch) const {
       return static_cast<std::size_t>(micro_batch) % buffers.size();
@@ -68,6 +73,8 @@ class ChunkMessages {
   void expect(Ring& ring, int micro_batch, layout::ChunkPlace from, int tag);
   static device::Tensor take(Ring& ring, int micro_batch, device::Stopwatch& waiting);
   static device::Tensor free_buffer(Ring& ring, int micro_batch);
+
+  bool is_here(layout::ChunkPlace place) const { return place.stage == pipeline_.rank(); }
 
   comm::ProcessGroup& pipeline_;
   layout::ChunkPlace before_;
@@ -88,8 +95,7 @@ class PipelineExecutor {
   struct Stage {
     std::vector<layers::Chunk>& chunks;
     std::vector<ChunkMessages>& messages;
-    /// Activation slots of each chunk.
-    std::vector<int> slots;
+    const std::vector<layout::ChunkBuffers>& buffers;  // [chunk]
     /// True if gradients that backward completes in the last micro-batch are reported.
     bool tells_completed;
     const Batches& batches;

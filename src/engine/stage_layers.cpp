@@ -31,28 +31,30 @@ std::string StageLayers::text() const {
       base::join(counts, ","), head_layers, 100 * balance, 100 * even_balance);
 }
 
+layout::Placement placement_of(const EngineOptions& options) {
+  return {options.sharding.mesh.degree(layout::Axis::pipeline), options.schedule.virtual_stages,
+          layout::placement_kind(options.schedule.kind)};
+}
+
 StageLayers stage_layers(const EngineOptions& options) {
-  const int stages = options.sharding.mesh.degree(layout::Axis::pipeline);
+  const auto placement = placement_of(options);
   const int layers = options.model.num_hidden_layers;
   StageLayers result;
   result.counts = options.schedule.stage_layers;
-  if (layers < stages * options.schedule.virtual_stages) return result;
+  if (layers < placement.positions()) return result;
   result.head_layers = head_over_layer(options.model, options.schedule.sequence_length);
-  const auto of = [&](double head) {
-    return layout::balanced_counts(layers, stages, options.schedule.virtual_stages, head);
-  };
+  const auto of = [&](double head) { return layout::balanced_counts(layers, placement, head); };
   if (result.counts.empty()) result.counts = of(result.head_layers);
-  result.balance = layout::balance(result.counts, stages, result.head_layers);
-  result.even_balance = layout::balance(of(0.0), stages, result.head_layers);
+  result.balance = layout::balance(result.counts, placement, result.head_layers);
+  result.even_balance = layout::balance(of(0.0), placement, result.head_layers);
   return result;
 }
 
 std::vector<layout::LayerRange> chunks_of(const EngineOptions& options) {
   const auto& mesh = options.sharding.mesh;
   const int stage = mesh.coordinate(layout::Axis::pipeline, options.sharding.rank);
-  const auto ranges = base::value_or_throw(
-      layout::assign_layers(options.model.num_hidden_layers, mesh.degree(layout::Axis::pipeline),
-                            options.schedule.virtual_stages, stage_layers(options).counts));
+  const auto ranges = base::value_or_throw(layout::assign_layers(
+      options.model.num_hidden_layers, placement_of(options), stage_layers(options).counts));
   return ranges[static_cast<std::size_t>(stage)];
 }
 

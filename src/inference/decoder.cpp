@@ -25,11 +25,11 @@ int hidden_tag(int receiving_chunk) {
 }
 
 model::StagePlace place_of(const DecoderOptions& options) {
-  const auto ranges = base::value_or_throw(
-      layout::assign_layers(options.model.num_hidden_layers, options.mesh.degree(Axis::pipeline),
-                            options.virtual_stages, options.stage_layers));
+  const auto ranges = base::value_or_throw(layout::assign_layers(
+      options.model.num_hidden_layers, options.placement(), options.stage_layers));
   const int stage = options.mesh.coordinate(Axis::pipeline, options.rank);
-  return {options.mesh, options.rank, ranges[static_cast<std::size_t>(stage)]};
+  return {options.mesh, options.rank, ranges[static_cast<std::size_t>(stage)],
+          model::SequenceParallel::off, options.placement_kind};
 }
 
 /// Tokens that each tensor-parallel rank has logits of.
@@ -90,8 +90,8 @@ struct Decoder::Parts {
 
   Parts(const DecoderOptions& given, const engine::Engine* their_engine,
         const AxisGroups& their_groups, device::Kernels& their_kernels, Memory& their_memory);
-  int stages() const { return groups.on(Axis::pipeline).size(); }
-  bool is_last_stage() const { return groups.on(Axis::pipeline).rank() + 1 == stages(); }
+  int stage() const { return groups.on(Axis::pipeline).rank(); }
+  bool is_last_stage() const { return stage() == options.placement().last_stage(); }
   /// The part of the model that ends with the head.
   layers::DecoderStage& last_chunk() { return *chunks.back(); }
   void make_buffers();
@@ -132,13 +132,13 @@ Decoder::Parts::Parts(const DecoderOptions& given, const engine::Engine* their_e
 
 void Decoder::Parts::make_chunks() {
   const auto ranges = place_of(options).chunks;
+  const auto placement = options.placement();
   for (int chunk = 0; chunk < options.virtual_stages; ++chunk) {
-    const layout::ChunkPlace place{groups.on(Axis::pipeline).rank(), chunk};
-    const bool is_first = layout::previous_chunk(place, stages()).stage < 0;
-    const bool is_last = layout::next_chunk(place, stages(), options.virtual_stages).stage < 0;
+    const layout::ChunkPlace place{stage(), chunk};
     chunks.push_back(std::make_unique<layers::DecoderStage>(
         context, parameters,
-        layers::Chunk::Role{ranges[static_cast<std::size_t>(chunk)], is_first, is_last},
+        layers::Chunk::Role{ranges[static_cast<std::size_t>(chunk)], placement.is_first(place),
+                            placement.is_last(place)},
         options.capacity, memory.of(Purpose::activations), memory.of(Purpose::parameters)));
   }
 }
@@ -207,15 +207,20 @@ void Decoder::Parts::run_chunks(std::span<const layers::SequencePart> sequences,
                                 const Tensor& local_tokens, const Tensor& rows) {
   if (engine != nullptr) engine->await_parameters();
   auto& pipeline = groups.on(Axis::pipeline);
+  const auto placement = options.placement();
   for (int chunk = 0; chunk < options.virtual_stages; ++chunk) {
-    const layout::ChunkPlace place{pipeline.rank(), chunk};
-    const auto before = layout::previous_chunk(place, stages());
-    const auto after = layout::next_chunk(place, stages(), options.virtual_stages);
-    if (before.stage >= 0) {
+    const layout::ChunkPlace place{stage(), chunk};
+    const auto before = placement.previous(place);
+    const auto after = placement.next(place);
+    // A stage hands over to itself in place.
+    const auto is_away = [&](layout::ChunkPlace other) {
+      return other != layout::no_place && other.stage != place.stage;
+    };
+    if (is_away(before)) {
       pipeline.start_receive(rows, before.stage, hidden_tag(chunk)).wait_on_stream();
     }
     chunks[static_cast<std::size_t>(chunk)]->run(sequences, local_tokens, rows);
-    if (after.stage >= 0) {
+    if (is_away(after)) {
       pipeline.start_send(rows, after.stage, hidden_tag(after.virtual_stage)).wait_on_stream();
     }
   }
@@ -276,7 +281,7 @@ void Decoder::share(std::span<std::int32_t> chosen) {
   if (pipeline.size() == 1) return;
   const auto count = static_cast<std::int64_t>(chosen.size());
   pipeline.host_group().broadcast(device::Tensor(chosen.data(), device::DType::i32, {count}),
-                                  pipeline.size() - 1);
+                                  parts_->options.placement().last_stage());
 }
 
 }  // namespace trireme::inference

@@ -106,6 +106,7 @@ DecoderOptions decoder_options(const engine::EngineOptions& engine, const Sample
   options.mesh = engine.sharding.mesh;
   options.rank = engine.sharding.rank;
   options.virtual_stages = engine.schedule.virtual_stages;
+  options.placement_kind = layout::placement_kind(engine.schedule.kind);
   options.stage_layers = engine::stage_layers(engine).counts;
   options.dtype = engine.numerics.dtype;
   options.gpu_attention = engine.numerics.gpu_attention;

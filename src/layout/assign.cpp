@@ -16,22 +16,23 @@ std::vector<int> even_counts(int layers, int positions) {
   return counts;
 }
 
-base::Result<std::vector<std::vector<LayerRange>>> assign_layers(int layers, int stages,
-                                                                 int virtual_stages,
+base::Result<std::vector<std::vector<LayerRange>>> assign_layers(int layers,
+                                                                 const Placement& placement,
                                                                  const std::vector<int>& given) {
   const auto status = check(
-      ParallelArrangement{.pipeline = stages,
-                          .virtual_stages = virtual_stages,
+      ParallelArrangement{.pipeline = placement.stages,
+                          .virtual_stages = placement.virtual_stages,
                           .stage_layers = std::vector<std::int64_t>(given.begin(), given.end()),
                           .layers = layers});
   if (!status.ok()) return status.failure();
-  const int positions = stages * virtual_stages;
+  const int positions = placement.positions();
   const std::vector<int> counts = given.empty() ? even_counts(layers, positions) : given;
-  std::vector<std::vector<LayerRange>> result(static_cast<std::size_t>(stages));
+  std::vector<std::vector<LayerRange>> result(static_cast<std::size_t>(placement.stages));
   int begin = 0;
   for (int position = 0; position < positions; ++position) {
     const int end = begin + counts[static_cast<std::size_t>(position)];
-    result[static_cast<std::size_t>(position % stages)].push_back({begin, end});
+    const int stage = placement.place_of(position).stage;
+    result[static_cast<std::size_t>(stage)].push_back({begin, end});
     begin = end;
   }
   return result;

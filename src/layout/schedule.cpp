@@ -78,6 +78,16 @@ std::string_view name(ScheduleKind kind) {
   return schedule_names.at(static_cast<std::size_t>(kind));
 }
 
+PlacementKind placement_kind(ScheduleKind kind) {
+  switch (kind) {
+    case ScheduleKind::gpipe:
+    case ScheduleKind::one_forward_one_backward:
+    case ScheduleKind::interleaved:
+      break;
+  }
+  return PlacementKind::round_robin;
+}
+
 const char* name(ActionKind kind) {
   switch (kind) {
     case ActionKind::forward:
@@ -135,18 +145,6 @@ base::Result<Schedule> make_schedule(ScheduleKind kind, int stages, int micro_ba
     schedule.actions.push_back(actions_of(schedule, stage));
   }
   return schedule;
-}
-
-ChunkPlace previous_chunk(ChunkPlace place, int stages) {
-  if (place.stage > 0) return {place.stage - 1, place.virtual_stage};
-  if (place.virtual_stage > 0) return {stages - 1, place.virtual_stage - 1};
-  return {-1, -1};
-}
-
-ChunkPlace next_chunk(ChunkPlace place, int stages, int virtual_stages) {
-  if (place.stage + 1 < stages) return {place.stage + 1, place.virtual_stage};
-  if (place.virtual_stage + 1 < virtual_stages) return {0, place.virtual_stage + 1};
-  return {-1, -1};
 }
 
 }  // namespace trireme::layout

@@ -25,10 +25,11 @@ std::string text(const Schedule& schedule, const Action& action) {
 /// Times at which outputs of (chunk, micro-batch) pairs are available, and the inputs of an action.
 class Dependencies {
  public:
-  Dependencies(const Schedule& schedule, double message) : schedule_(schedule), message_(message) {
-    const std::size_t count = static_cast<std::size_t>(schedule.stages) *
-                              static_cast<std::size_t>(schedule.virtual_stages) *
-                              static_cast<std::size_t>(schedule.micro_batches);
+  Dependencies(const Schedule& schedule, double message)
+      : placement_(schedule.placement()),
+        micro_batches_(static_cast<std::size_t>(schedule.micro_batches)),
+        message_(message) {
+    const auto count = static_cast<std::size_t>(placement_.positions()) * micro_batches_;
     forward_end_.assign(count, not_yet);
     gradient_end_.assign(count, not_yet);
   }
@@ -44,11 +45,10 @@ class Dependencies {
     const ChunkPlace here{stage, action.virtual_stage};
     switch (action.kind) {
       case ActionKind::forward:
-        return from_neighbour(previous_chunk(here, schedule_.stages), here, action);
+        return from_neighbour(placement_.previous(here), here, action);
       case ActionKind::backward:
       case ActionKind::backward_input: {
-        auto needs = from_neighbour(next_chunk(here, schedule_.stages, schedule_.virtual_stages),
-                                    here, action);
+        auto needs = from_neighbour(placement_.next(here), here, action);
         needs.push_back({here, ActionKind::forward, forward_end_[index(here, action)]});
         return needs;
       }
@@ -68,21 +68,19 @@ class Dependencies {
 
  private:
   std::vector<Need> from_neighbour(ChunkPlace there, ChunkPlace here, const Action& action) const {
-    if (there.stage < 0) return {};
+    if (there == no_place) return {};
     const auto& ends = action.kind == ActionKind::forward ? forward_end_ : gradient_end_;
     const double travel = there.stage == here.stage ? 0.0 : message_;
     return {{there, action.kind, ends[index(there, action)] + travel}};
   }
 
   std::size_t index(ChunkPlace place, const Action& action) const {
-    const auto position =
-        static_cast<std::size_t>(place.virtual_stage) * static_cast<std::size_t>(schedule_.stages) +
-        static_cast<std::size_t>(place.stage);
-    return position * static_cast<std::size_t>(schedule_.micro_batches) +
+    return static_cast<std::size_t>(placement_.position_of(place)) * micro_batches_ +
            static_cast<std::size_t>(action.micro_batch);
   }
 
-  const Schedule& schedule_;
+  Placement placement_;
+  std::size_t micro_batches_;
   double message_;
   std::vector<double> forward_end_;
   std::vector<double> gradient_end_;  ///< of backward or backward_input

@@ -67,9 +67,10 @@ StageParameters::StageParameters(const ModelConfig& config, const StagePlace& pl
       selection_(owning.selection),
       parameters_(model::parameters(config)),
       renewal_turns_(renewal_turns(parameters_, owning.cost, owning.selection)) {
-  const int last_stage = place.mesh.degree(Axis::pipeline) - 1;
+  const int first_stage = place.placement().first_stage();
+  const int last_stage = place.placement().last_stage();
   const int stage = place.mesh.coordinate(Axis::pipeline, place.rank);
-  const bool shared = config.tie_word_embeddings && last_stage > 0;
+  const bool shared = config.tie_word_embeddings && last_stage != first_stage;
   // Backward order: the last chunk first, and within a chunk from the head down.
   if (stage == last_stage) {
     collect(place, {Place::Kind::head, 0}, false);
@@ -80,7 +81,7 @@ StageParameters::StageParameters(const ModelConfig& config, const StagePlace& pl
       collect(place, {Place::Kind::layer, layer}, false);
     }
   }
-  if (stage == 0) collect(place, {Place::Kind::embedding, 0}, shared);
+  if (stage == first_stage) collect(place, {Place::Kind::embedding, 0}, shared);
   for (auto& fused : fused_parameters_) {
     fused.owned =
         owning.cost && is_rule_matrix(parameters_[fused.pieces.front().parameter], selection_);
@@ -97,7 +98,8 @@ StageParameters::StageParameters(const ModelConfig& config, const StagePlace& pl
 /// Adds the fused parameters of one part of the model. The last stage takes of a tied embedding the
 /// token table alone.
 void StageParameters::collect(const StagePlace& place, const Place& part, bool tied) {
-  const bool last_stage_copy = tied && place.mesh.coordinate(Axis::pipeline, place.rank) != 0;
+  const bool last_stage_copy =
+      tied && place.mesh.coordinate(Axis::pipeline, place.rank) != place.placement().first_stage();
   const auto first = fused_parameters_.size();
   for (std::size_t index = 0; index < parameters_.size(); ++index) {
     const auto& parameter = parameters_[index];

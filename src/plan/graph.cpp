@@ -65,26 +65,24 @@ base::Rank first_rank_of(const layout::Mesh& mesh, int stage) {
 std::int64_t rank_elements(const GraphChunk& chunk, engine::EngineOptions options) {
   options.sharding.rank = first_rank_of(options.sharding.mesh, chunk.stage);
   const auto sharding = engine::sharding_of(options);
-  const int stages = options.sharding.mesh.degree(Axis::pipeline);
   std::int64_t count = 0;
   for (const auto& fused : sharding.stage().fused_parameters()) {
     // The last stage's copy of a tied table has the embedding's place.
-    const bool copied = fused.tied && stages > 1 && chunk.has_head;
+    const bool copied = fused.tied && chunk.has_head;
     if (!is_in(fused.place, chunk) && !copied) continue;
     for (const auto& piece : fused.pieces) count += piece.flat.size();
   }
   return count;
 }
 
-GraphChunk chunk_of(const engine::EngineOptions& options, layout::LayerRange layers, int stage,
-                    int virtual_stage) {
-  const int stages = options.sharding.mesh.degree(Axis::pipeline);
-  GraphChunk chunk{
-      .stage = stage,
-      .virtual_stage = virtual_stage,
-      .layers = layers,
-      .embeds = stage == 0 && virtual_stage == 0,
-      .has_head = stage + 1 == stages && virtual_stage + 1 == options.schedule.virtual_stages};
+GraphChunk chunk_of(const engine::EngineOptions& options, layout::LayerRange layers,
+                    layout::ChunkPlace place) {
+  const auto placement = engine::placement_of(options);
+  GraphChunk chunk{.stage = place.stage,
+                   .virtual_stage = place.virtual_stage,
+                   .layers = layers,
+                   .embeds = placement.is_first(place),
+                   .has_head = placement.is_last(place)};
   for (const auto& parameter : model::parameters(options.model)) {
     if (is_in(parameter.place, chunk)) {
       chunk.parameters += layout::element_count(parameter.tensor.shape);
@@ -127,19 +125,17 @@ base::Result<ModelGraph> model_graph(const config::Config& config, const model::
   if (!mesh) return mesh.failure();
   auto options = engine::options_from(config, model, *mesh, base::Rank{0});
   if (!options) return options.failure();
-  const int stages = mesh->degree(Axis::pipeline);
-  const auto ranges =
-      layout::assign_layers(model.num_hidden_layers, stages, options->schedule.virtual_stages,
-                            engine::stage_layers(*options).counts);
+  const auto placement = engine::placement_of(*options);
+  const auto ranges = layout::assign_layers(model.num_hidden_layers, placement,
+                                            engine::stage_layers(*options).counts);
   if (!ranges) return ranges.failure();
   ModelGraph graph;
   graph.options = *options;
-  for (int virtual_stage = 0; virtual_stage < options->schedule.virtual_stages; ++virtual_stage) {
-    for (int stage = 0; stage < stages; ++stage) {
-      const auto& of_stage = (*ranges)[static_cast<std::size_t>(stage)];
-      graph.chunks.push_back(chunk_of(*options, of_stage[static_cast<std::size_t>(virtual_stage)],
-                                      stage, virtual_stage));
-    }
+  for (int position = 0; position < placement.positions(); ++position) {
+    const auto place = placement.place_of(position);
+    const auto& of_stage = (*ranges)[static_cast<std::size_t>(place.stage)];
+    graph.chunks.push_back(
+        chunk_of(*options, of_stage[static_cast<std::size_t>(place.virtual_stage)], place));
   }
   for (const auto& parameter : model::parameters(model)) {
     // Layers are alike; so is what they hold.

@@ -28,11 +28,14 @@ std::vector<int> layers_of(const base::Json& line) {
 
 /// The first position on a stage that no other is before, in this order of their layers.
 template <typename Before>
-std::size_t position_of(const std::vector<int>& layers, std::size_t stage, std::size_t stages,
-                        Before before) {
-  auto found = stage;
-  for (auto at = stage; at < layers.size(); at += stages) {
-    if (before(layers[at], layers[found])) found = at;
+std::size_t position_of(const std::vector<int>& layers, std::size_t stage,
+                        const layout::Placement& placement, Before before) {
+  const auto at = [&](int chunk) {
+    return static_cast<std::size_t>(placement.position_of({static_cast<int>(stage), chunk}));
+  };
+  auto found = at(0);
+  for (int chunk = 1; chunk < placement.virtual_stages; ++chunk) {
+    if (before(layers[at(chunk)], layers[found])) found = at(chunk);
   }
   return found;
 }
@@ -103,14 +106,15 @@ std::string hindered_text(std::span<const telemetry::ProcessorsLine> lines, doub
 }
 
 std::string move_text(const StepFacts& facts, std::size_t busiest, std::size_t idlest,
-                      double difference, double layer_share, std::size_t stages) {
+                      double difference, double layer_share, const layout::Placement& placement) {
   auto layers = facts.stage_layers;
-  if (layers.size() < stages || layers.size() % stages != 0 || layer_share <= 0) {
+  if (layers.empty() || std::cmp_not_equal(layers.size(), placement.positions()) ||
+      layer_share <= 0) {
     return base::format("move a layer away from stage {} (parallel.stage_layers)", busiest);
   }
   // The fullest position gives, the emptiest takes.
-  const auto from = position_of(layers, busiest, stages, std::greater<>());
-  const auto to = position_of(layers, idlest, stages, std::less<>());
+  const auto from = position_of(layers, busiest, placement, std::greater<>());
+  const auto to = position_of(layers, idlest, placement, std::less<>());
   if (layers[from] < 2) {
     return base::format(
         "and no layer to give (parallel.stage_layers = {}): lower "

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "trireme/layout/mesh.hpp"
+#include "trireme/layout/placement.hpp"
 #include "trireme/report/run_view.hpp"
 
 #include <span>
@@ -42,6 +43,6 @@ std::string hindered_text(std::span<const telemetry::ProcessorsLine> lines, doub
 /// 18,14)". `difference`: of what the two wait, in shares of a step; `layer_share`: of a stage's
 /// work. Without known layers only that a layer is to be moved.
 std::string move_text(const StepFacts& facts, std::size_t busiest, std::size_t idlest,
-                      double difference, double layer_share, std::size_t stages);
+                      double difference, double layer_share, const layout::Placement& placement);
 
 }  // namespace trireme::report

@@ -64,10 +64,12 @@ Updates joined(Updates all, const OwnedShards& owned) {
 }  // namespace
 
 Sharding::Sharding(const model::ModelConfig& model, const Options& options,
-                   std::vector<layout::LayerRange> chunks, device::DType products)
+                   std::vector<layout::LayerRange> chunks, layout::PlacementKind placement,
+                   device::DType products)
     : options_(options),
       stage_(
-          model, {options.mesh, options.rank, std::move(chunks), options.sequence_parallel},
+          model,
+          {options.mesh, options.rank, std::move(chunks), options.sequence_parallel, placement},
           options.bucket_elements(),
           {cost_of_matrix(options.rule, products), options.matrices, order_of_matrices(options)}) {}
 

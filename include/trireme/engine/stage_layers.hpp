@@ -27,6 +27,9 @@ struct StageLayers {
 /// there are fewer layers than positions, which leaves no choice.
 StageLayers stage_layers(const EngineOptions& options);
 
+/// Places of the model's chunks on the mesh.
+layout::Placement placement_of(const EngineOptions& options);
+
 /// [chunk]: layers of the stage of options.sharding.rank.
 std::vector<layout::LayerRange> chunks_of(const EngineOptions& options);
 

@@ -17,8 +17,9 @@ struct DecoderOptions {
   model::ModelConfig model;
   layout::Mesh mesh = layout::Mesh::of(1, 1, 1);
   base::Rank rank{0};
-  /// Parts of the model on each stage, as an engine interleaves them.
+  /// Parts of the model on each stage, and their order, as an engine has them.
   int virtual_stages = 1;
+  layout::PlacementKind placement_kind = layout::PlacementKind::round_robin;
   /// Layers of each position of the model; empty for an even assignment.
   std::vector<int> stage_layers;
   device::DType dtype = device::DType::f32;
@@ -28,6 +29,10 @@ struct DecoderOptions {
   layers::DecoderStage::Capacity capacity;
   /// New tokens of one step at most: from one a slot to as many as the caches have places.
   std::int64_t rows_at_once = 1;
+
+  layout::Placement placement() const {
+    return {mesh.degree(layout::Axis::pipeline), virtual_stages, placement_kind};
+  }
 };
 
 /// Whether own kernels of GPUs, which decode alone there, take the model's heads: up to

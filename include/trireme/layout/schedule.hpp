@@ -2,6 +2,7 @@
 #pragma once
 
 #include "trireme/base/result.hpp"
+#include "trireme/layout/placement.hpp"
 
 #include <array>
 #include <compare>
@@ -17,6 +18,8 @@ inline constexpr std::array<std::string_view, 3> schedule_names{"gpipe", "1f1b",
 
 base::Result<ScheduleKind> schedule_kind(std::string_view name);
 std::string_view name(ScheduleKind kind);
+/// Order of the chunks on the stages.
+PlacementKind placement_kind(ScheduleKind kind);
 
 enum class ActionKind {
   forward,
@@ -45,22 +48,14 @@ struct Schedule {
   int micro_batches;
   int virtual_stages;
   std::vector<std::vector<Action>> actions;
+
+  Placement placement() const { return {stages, virtual_stages, placement_kind(kind)}; }
 };
 
 /// Refuses what a schedule cannot do (interleaving needs micro-batches in multiples of the
 /// stages, and at least two virtual stages; the others exactly one), naming the valid choices.
 base::Result<Schedule> make_schedule(ScheduleKind kind, int stages, int micro_batches,
                                      int virtual_stages);
-
-/// Stage and chunk that run the chunk before or after; -1 at the ends. Chunk c of stage s is
-/// position c * stages + s of the model.
-struct ChunkPlace {
-  int stage;
-  int virtual_stage;
-  bool operator==(const ChunkPlace&) const = default;
-};
-ChunkPlace previous_chunk(ChunkPlace place, int stages);
-ChunkPlace next_chunk(ChunkPlace place, int stages, int virtual_stages);
 
 /// Layers [begin, end) of each chunk: result[stage][virtual_stage]. `given` (one count per position
 /// of the model, empty for even) is checked; only the first and the last position may be given no
@@ -71,8 +66,8 @@ struct LayerRange {
   int end;
   bool operator==(const LayerRange&) const = default;
 };
-base::Result<std::vector<std::vector<LayerRange>>> assign_layers(int layers, int stages,
-                                                                 int virtual_stages,
+base::Result<std::vector<std::vector<LayerRange>>> assign_layers(int layers,
+                                                                 const Placement& placement,
                                                                  const std::vector<int>& given);
 
 }  // namespace trireme::layout

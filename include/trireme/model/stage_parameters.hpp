@@ -65,6 +65,11 @@ struct StagePlace {
   base::Rank rank;
   std::vector<layout::LayerRange> chunks;
   SequenceParallel sequence_parallel = SequenceParallel::off;
+  layout::PlacementKind placement_kind = layout::PlacementKind::round_robin;
+
+  layout::Placement placement() const {
+    return {mesh.degree(layout::Axis::pipeline), static_cast<int>(chunks.size()), placement_kind};
+  }
 };
 
 /// Owners of the matrices that a rule updates whole, and which these are.

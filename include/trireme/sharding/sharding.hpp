@@ -48,10 +48,11 @@ struct OwnerStates {
 /// one of them sees it. A pure function of its arguments, also of the ranks of others.
 class Sharding {
  public:
-  /// `chunks`: the layers of the rank's stage. `products`: the type in which rules multiply
-  /// matrices, which decides what these cost.
+  /// `chunks`: the layers of the rank's stage, placed by `placement`. `products`: the type in which
+  /// rules multiply matrices, which decides what these cost.
   Sharding(const model::ModelConfig& model, const Options& options,
-           std::vector<layout::LayerRange> chunks, device::DType products);
+           std::vector<layout::LayerRange> chunks, layout::PlacementKind placement,
+           device::DType products);
 
   const Options& options() const { return options_; }
   /// Parameters of the stage and their places in the rank's flat buffers.

@@ -24,7 +24,8 @@ Tensor allocate_places(device::Arena& arena) {
 }  // namespace
 
 Batches::Batches(const ScheduleOptions& schedule, float dropout, const Graphs& graphs,
-                 const std::vector<int>& slots, device::Device& device, Memory& memory)
+                 const std::vector<layout::ChunkBuffers>& buffers, device::Device& device,
+                 Memory& memory)
     : graphs_(graphs),
       device_(device),
       memory_(memory),
@@ -42,19 +43,19 @@ Batches::Batches(const ScheduleOptions& schedule, float dropout, const Graphs& g
     batch.host.tokens = allocate_tokens(*staging, rows_);
     batch.host.targets = allocate_tokens(*staging, rows_);
   }
-  if (graphs.wanted()) make_static_inputs(slots);
+  if (graphs.wanted()) make_static_inputs(buffers);
 }
 
-void Batches::make_static_inputs(const std::vector<int>& slots) {
+void Batches::make_static_inputs(const std::vector<layout::ChunkBuffers>& buffers) {
   auto& arena = memory_.of(Purpose::batch);
   auto* const staging = memory_.batch_staging();
   for (auto& batch : batches_) {
     batch.device.places = allocate_places(arena);
     batch.host_places = staging != nullptr ? allocate_places(*staging) : batch.device.places;
   }
-  for (const int count : slots) {
+  for (const auto& needs : buffers) {
     auto& of_chunk = static_inputs_.emplace_back();
-    for (int slot = 0; slot < count; ++slot) {
+    for (int slot = 0; slot < needs.activations; ++slot) {
       auto& input = of_chunk.emplace_back();
       input.tokens = allocate_tokens(arena, rows_);
       input.targets = allocate_tokens(arena, rows_);

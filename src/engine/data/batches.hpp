@@ -3,6 +3,7 @@
 
 #include "trireme/engine/engine.hpp"
 #include "trireme/layers/stage_context.hpp"
+#include "trireme/layout/chunk_buffers.hpp"
 
 #include "engine/graphs/graphs.hpp"
 
@@ -16,10 +17,10 @@ namespace trireme::engine {
 /// turn.
 class Batches {
  public:
-  /// `slots`: activation slots of each chunk. `graphs` and `memory` outlive this.
+  /// `buffers` of each chunk. `graphs` and `memory` outlive this.
   /// `dropout`: share of activations that training leaves out.
   Batches(const ScheduleOptions& schedule, float dropout, const Graphs& graphs,
-          const std::vector<int>& slots, device::Device& device, Memory& memory);
+          const std::vector<layout::ChunkBuffers>& buffers, device::Device& device, Memory& memory);
 
   int count() const { return static_cast<int>(batches_.size()); }
   /// Tokens of micro-batch `index` in host memory; once this returns, former ones have been
@@ -51,7 +52,7 @@ class Batches {
     device::Tensor host_places;
     layers::MicroBatch device;
   };
-  void make_static_inputs(const std::vector<int>& slots);
+  void make_static_inputs(const std::vector<layout::ChunkBuffers>& buffers);
 
   const Graphs& graphs_;
   device::Device& device_;

@@ -102,6 +102,13 @@ Verdict tensor(const Facts& facts) {
           : "keep them within a node");
 }
 
+/// Places of the run's positions; as many on each stage as its layers tell.
+layout::Placement placement_of(const Facts& facts, std::size_t stages) {
+  const auto kind = layout::schedule_kind(facts.run.value("parallel.schedule"));
+  return {static_cast<int>(stages), static_cast<int>(facts.step.stage_layers.size() / stages),
+          kind.ok() ? layout::placement_kind(*kind) : layout::PlacementKind::round_robin};
+}
+
 Verdict stages(const Facts& facts) {
   const auto waits = stage_waits(facts.start);
   if (waits.empty() || facts.step_ms == 0) return {};
@@ -116,7 +123,7 @@ Verdict stages(const Facts& facts) {
       "stage {} waits for others {:.0f} % of a step, stage {} only {:.0f} %: stage {} has more "
       "work than the others, {}",
       idlest, 100 * *most, busiest, 100 * *least, busiest,
-      move_text(facts.step, busiest, idlest, difference, share, waits.size()));
+      move_text(facts.step, busiest, idlest, difference, share, placement_of(facts, waits.size())));
 }
 
 Verdict bubble(const Facts& facts) {

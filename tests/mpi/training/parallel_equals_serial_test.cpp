@@ -39,7 +39,7 @@ void compare_empty_positions(Comparison& comparison, int layers,
 
 /// Everything that must not change a bit, one at a time.
 void compare_variants_apart(Comparison& comparison, const layout::Mesh& mesh, int layers,
-                            const std::vector<Observed>& plain) {
+                            bool is_tied, const std::vector<Observed>& plain) {
   comparison.must_be_same({.name = "again"}, plain);
   comparison.must_be_same({.name = "recompute layer", .recompute = Recompute{Activation::layer}},
                           plain);
@@ -48,6 +48,10 @@ void compare_variants_apart(Comparison& comparison, const layout::Mesh& mesh, in
   }
   if (can_interleave(mesh)) {
     comparison.must_be_same({.name = "interleaved", .schedule = ScheduleKind::interleaved}, plain);
+  }
+  // Chunks of one stage hand over to each other.
+  if (mesh.degree(Axis::pipeline) == 1 && !is_tied) {
+    comparison.must_be_same({.name = "own chunk", .schedule = ScheduleKind::interleaved}, plain);
   }
   if (mesh.degree(Axis::pipeline) == 2 && can_interleave(mesh)) {
     compare_empty_positions(comparison, layers, plain);
@@ -60,14 +64,13 @@ void compare_variants_apart(Comparison& comparison, const layout::Mesh& mesh, in
 /// The same all at once, where ranks outnumber cores.
 void compare_variants_together(Comparison& comparison, const layout::Mesh& mesh,
                                const std::vector<Observed>& plain) {
-  Variant variant{.name = "gpipe zero1 recompute",
-                  .schedule = ScheduleKind::gpipe,
-                  .zero_level = 1,
-                  .recompute = Recompute{Activation::layer}};
+  const Variant variant{.name = "gpipe zero1 recompute",
+                        .schedule = ScheduleKind::gpipe,
+                        .zero_level = 1,
+                        .recompute = Recompute{Activation::layer}};
   comparison.must_be_same(variant, plain);
   if (!can_interleave(mesh)) return;
-  variant = {.name = "interleaved", .schedule = ScheduleKind::interleaved};
-  comparison.must_be_same(variant, plain);
+  comparison.must_be_same({.name = "interleaved", .schedule = ScheduleKind::interleaved}, plain);
 }
 
 /// Three and twelve ranks have rows of their own.
@@ -102,7 +105,7 @@ void compare_all(Architecture architecture) {
       comparison.must_end_close({}, run, whole);
     }
     if (mpi().world_size() <= 4) {
-      compare_variants_apart(comparison, mesh, tiny(architecture).num_hidden_layers, plain);
+      compare_variants_apart(comparison, mesh, tiny(architecture).num_hidden_layers, tied, plain);
     } else {
       compare_variants_together(comparison, mesh, plain);
     }

@@ -9,7 +9,7 @@ using Catch::Matchers::Contains;
 namespace {
 
 std::vector<int> counts(int layers, int stages, int virtual_stages) {
-  const auto assigned = assign_layers(layers, stages, virtual_stages, {});
+  const auto assigned = assign_layers(layers, {stages, virtual_stages}, {});
   REQUIRE(assigned.ok());
   std::vector<int> result;
   for (int position = 0; position < stages * virtual_stages; ++position) {
@@ -21,7 +21,7 @@ std::vector<int> counts(int layers, int stages, int virtual_stages) {
 }
 
 std::string refusal(int layers, int stages, int virtual_stages, const std::vector<int>& given) {
-  const auto assigned = assign_layers(layers, stages, virtual_stages, given);
+  const auto assigned = assign_layers(layers, {stages, virtual_stages}, given);
   REQUIRE_FALSE(assigned.ok());
   return assigned.failure().text;
 }
@@ -38,14 +38,22 @@ TEST_CASE("layers are assigned evenly and the remainder goes to the middle") {
 }
 
 TEST_CASE("chunks take turns over the stages in the model's order") {
-  const auto assigned = assign_layers(8, 2, 2, {});
+  const auto assigned = assign_layers(8, {2, 2}, {});
   REQUIRE(assigned.ok());
   CHECK((*assigned)[0] == std::vector<LayerRange>{{0, 2}, {4, 6}});
   CHECK((*assigned)[1] == std::vector<LayerRange>{{2, 4}, {6, 8}});
 }
 
+TEST_CASE("chunks in the shape of a V go down the stages and up again") {
+  const auto assigned = assign_layers(6, {3, 2, PlacementKind::v_shaped}, {1, 1, 1, 1, 1, 1});
+  REQUIRE(assigned.ok());
+  CHECK((*assigned)[0] == std::vector<LayerRange>{{0, 1}, {5, 6}});
+  CHECK((*assigned)[1] == std::vector<LayerRange>{{1, 2}, {4, 5}});
+  CHECK((*assigned)[2] == std::vector<LayerRange>{{2, 3}, {3, 4}});
+}
+
 TEST_CASE("given counts are used, and the ends may hold the embedding or the head alone") {
-  const auto assigned = assign_layers(6, 4, 1, {0, 4, 2, 0});
+  const auto assigned = assign_layers(6, {4, 1}, {0, 4, 2, 0});
   REQUIRE(assigned.ok());
   CHECK((*assigned)[0] == std::vector<LayerRange>{{0, 0}});
   CHECK((*assigned)[1] == std::vector<LayerRange>{{0, 4}});

@@ -87,20 +87,6 @@ TEST_CASE("every schedule runs each micro-batch of a chunk once, in ascending or
   }
 }
 
-TEST_CASE("chunks are neighbours in the model's order and the ends have none") {
-  CHECK(previous_chunk({0, 0}, 3) == ChunkPlace{-1, -1});
-  CHECK(previous_chunk({0, 1}, 3) == ChunkPlace{2, 0});
-  CHECK(next_chunk({2, 0}, 3, 2) == ChunkPlace{0, 1});
-  CHECK(next_chunk({2, 1}, 3, 2) == ChunkPlace{-1, -1});
-  ChunkPlace place{0, 0};
-  for (int position = 0; position + 1 < 6; ++position) {
-    CHECK(place == ChunkPlace{position % 3, position / 3});
-    const ChunkPlace after = next_chunk(place, 3, 2);
-    CHECK(previous_chunk(after, 3) == place);
-    place = after;
-  }
-}
-
 TEST_CASE("names of schedules are read back and unknown ones meet suggestions") {
   for (const ScheduleKind kind : {gpipe, one_f, interleaved}) {
     const auto read = schedule_kind(name(kind));

@@ -132,6 +132,7 @@ TEST_CASE("every generated schedule finishes whatever messages and actions cost"
 
 TEST_CASE("no action begins before what it needs, nor while its stage is busy") {
   const Schedule schedule = made(interleaved, 3, 6, 2);
+  const Placement placement = schedule.placement();
   const Costs costs{1.0, 1.5, 0.5, 0.25};
   const Simulation simulation = simulated(schedule, costs);
   const auto end_of = [&](ChunkPlace place, const Action& action) {
@@ -149,7 +150,7 @@ TEST_CASE("no action begins before what it needs, nor while its stage is busy") 
       const ChunkPlace here{stage, timed.action.virtual_stage};
       const bool is_forward = timed.action.kind == ActionKind::forward;
       double earliest = stage_end;
-      const ChunkPlace giver = is_forward ? previous_chunk(here, 3) : next_chunk(here, 3, 2);
+      const ChunkPlace giver = is_forward ? placement.previous(here) : placement.next(here);
       if (giver.stage >= 0) {
         earliest = std::max(earliest, end_of(giver, timed.action) + costs.message);
       }

@@ -29,7 +29,7 @@ model::StageParameters stage_of(const model::ModelConfig& config, const layout::
                                 int rank, const model::CostOfMatrix& cost = {},
                                 ownership::Assignment assignment = ownership::Assignment::padded) {
   const auto ranges =
-      layout::assign_layers(config.num_hidden_layers, mesh.degree(layout::Axis::pipeline), 1, {})
+      layout::assign_layers(config.num_hidden_layers, {mesh.degree(layout::Axis::pipeline), 1}, {})
           .value();
   const auto stage = mesh.coordinate(layout::Axis::pipeline, base::Rank{rank});
   return {config,

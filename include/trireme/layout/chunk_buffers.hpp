@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/layout/schedule.hpp"
+
+#include <vector>
+
+namespace trireme::layout {
+
+/// Buffers that a chunk needs, each for one micro-batch: micro-batch m uses number m modulo their
+/// count, because a chunk takes micro-batches in order, and none is written before its last reader
+/// is done.
+struct ChunkBuffers {
+  /// Activations, from the chunk's forward until the end of its backward.
+  int activations = 1;
+  /// Outputs of the chunk before: from its forward on the same stage, or from the arrival of a
+  /// message, until this chunk's backward. A message may arrive one action early.
+  int inputs = 0;
+  /// Gradients from the chunk after, likewise, until the end of this chunk's backward.
+  int output_gradients = 0;
+};
+
+/// Parts of a schedule that run.
+enum class Passes { forward_alone, both };
+
+/// [chunk] of a stage. Without a backward to come a chunk has activations of one micro-batch alone.
+std::vector<ChunkBuffers> chunk_buffers(const Schedule& schedule, int stage, Passes passes);
+
+}  // namespace trireme::layout

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/layout/chunk_buffers.hpp"
+
+#include <algorithm>
+
+namespace trireme::layout {
+namespace {
+
+enum class Event { forward, backward };
+
+bool is(const Action& action, Event event, ChunkPlace place) {
+  if (action.virtual_stage != place.virtual_stage) return false;
+  switch (action.kind) {
+    case ActionKind::forward:
+      return event == Event::forward;
+    case ActionKind::backward:
+      return event == Event::backward;
+    case ActionKind::backward_input:
+    case ActionKind::backward_weight:
+      break;
+  }
+  return false;
+}
+
+/// Begin of a buffer's use by a micro-batch, with the action that writes it, and its end, behind
+/// the action that reads it last.
+struct Use {
+  Event written;
+  ChunkPlace writer;
+  Event read;
+  ChunkPlace reader;
+};
+
+/// Most micro-batches that use buffers at once.
+int peak(const std::vector<Action>& actions, const Use& use) {
+  int held = 0;
+  int most = 0;
+  for (const auto& action : actions) {
+    if (is(action, use.written, use.writer)) most = std::max(most, ++held);
+    if (is(action, use.read, use.reader)) --held;
+  }
+  return most;
+}
+
+/// Buffers of what comes from `giver`, which the reader's own action takes until `last` of its own.
+int received(const std::vector<Action>& actions, ChunkPlace giver, ChunkPlace reader, Event given,
+             Event last) {
+  if (giver == no_place) return 0;
+  if (giver.stage == reader.stage) return peak(actions, {given, giver, last, reader});
+  return peak(actions, {given, reader, last, reader}) + 1;
+}
+
+}  // namespace
+
+std::vector<ChunkBuffers> chunk_buffers(const Schedule& schedule, int stage, Passes passes) {
+  const auto placement = schedule.placement();
+  const auto& actions = schedule.actions[static_cast<std::size_t>(stage)];
+  std::vector<ChunkBuffers> buffers;
+  for (int chunk = 0; chunk < schedule.virtual_stages; ++chunk) {
+    const ChunkPlace here{stage, chunk};
+    auto& needs = buffers.emplace_back();
+    if (passes == Passes::forward_alone) {
+      needs.inputs =
+          received(actions, placement.previous(here), here, Event::forward, Event::forward);
+      continue;
+    }
+    needs.activations = peak(actions, {Event::forward, here, Event::backward, here});
+    needs.inputs =
+        received(actions, placement.previous(here), here, Event::forward, Event::backward);
+    needs.output_gradients =
+        received(actions, placement.next(here), here, Event::backward, Event::backward);
+  }
+  return buffers;
+}
+
+}  // namespace trireme::layout

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/layout/chunk_buffers.hpp"
+
+#include "unit/layout/schedules.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace trireme::layout;
+using namespace trireme::tests;
+
+TEST_CASE("chunks take turns over the stages, or go down and up again") {
+  const Placement turns{3, 2};
+  CHECK(turns.place_of(2) == ChunkPlace{2, 0});
+  CHECK(turns.place_of(3) == ChunkPlace{0, 1});
+  CHECK(turns.last_stage() == 2);
+  const Placement v{3, 2, PlacementKind::v_shaped};
+  CHECK(v.place_of(2) == ChunkPlace{2, 0});
+  CHECK(v.place_of(3) == ChunkPlace{2, 1});
+  CHECK(v.place_of(5) == ChunkPlace{0, 1});
+  CHECK(v.last_stage() == 0);
+}
+
+TEST_CASE("each position has one place, whose neighbours are the positions beside it") {
+  for (const auto kind : {PlacementKind::round_robin, PlacementKind::v_shaped}) {
+    for (const int stages : {1, 2, 3, 4}) {
+      for (const int virtual_stages : {1, 2, 3}) {
+        const Placement placement{stages, virtual_stages, kind};
+        CAPTURE(stages, virtual_stages);
+        ChunkPlace before = no_place;
+        for (int position = 0; position < placement.positions(); ++position) {
+          const auto place = placement.place_of(position);
+          CHECK(placement.position_of(place) == position);
+          CHECK(placement.previous(place) == before);
+          CHECK(placement.is_first(place) == (position == 0));
+          CHECK(placement.is_last(place) == (placement.next(place) == no_place));
+          before = place;
+        }
+        CHECK(placement.is_last(before));
+      }
+    }
+  }
+}
+
+TEST_CASE("a chunk has buffers for what it holds, and one more for what arrives") {
+  const auto first = chunk_buffers(made(one_f, 4, 8), 0, Passes::both);
+  REQUIRE(first.size() == 1);
+  CHECK(first[0].activations == 4);
+  CHECK(first[0].inputs == 0);
+  CHECK(first[0].output_gradients == 2);
+  const auto third = chunk_buffers(made(one_f, 4, 8), 2, Passes::both);
+  CHECK(third[0].activations == 2);
+  CHECK(third[0].inputs == 3);
+  const auto alone = chunk_buffers(made(one_f, 4, 8), 2, Passes::forward_alone);
+  CHECK(alone[0].activations == 1);
+  CHECK(alone[0].inputs == 2);
+  CHECK(alone[0].output_gradients == 0);
+}
+
+TEST_CASE("chunks of one stage hand over without a message that arrives early") {
+  // F0 F0' B0' F1 B0 F1' B1' F2 B1 ...
+  const auto chunks = chunk_buffers(made(interleaved, 1, 4, 2), 0, Passes::both);
+  REQUIRE(chunks.size() == 2);
+  CHECK(chunks[0].inputs == 0);
+  CHECK(chunks[1].inputs == 1);
+  CHECK(chunks[0].output_gradients == 1);
+  CHECK(chunks[1].output_gradients == 0);
+}
