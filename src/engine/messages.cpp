@@ -87,8 +87,8 @@ Tensor ChunkMessages::output_gradient(int micro_batch, device::Stopwatch& waitin
   return take(output_gradients_, micro_batch, waiting);
 }
 
-Tensor ChunkMessages::kept_input(int micro_batch) const {
-  return inputs_.buffers.empty() ? Tensor{} : inputs_.buffers[inputs_.place(micro_batch)];
+Tensor ChunkMessages::kept(const Ring& ring, int micro_batch) {
+  return ring.buffers.empty() ? Tensor{} : ring.buffers[ring.place(micro_batch)];
 }
 
 Tensor ChunkMessages::free_buffer(Ring& ring, int micro_batch) {

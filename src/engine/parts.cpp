@@ -217,8 +217,8 @@ void Engine::Parts::make_chunks() {
     const layers::Chunk::Role role{layers[index], messages.back().is_first(),
                                    messages.back().is_last(), layers_before};
     layers_before += layers[index].end - layers[index].begin;
-    chunks.emplace_back(context, stage, role, buffers[index].activations,
-                        memory.of(Purpose::activations), memory.of(Purpose::parameters));
+    chunks.emplace_back(context, stage, role, buffers[index], memory.of(Purpose::activations),
+                        memory.of(Purpose::parameters));
   }
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pipeline.hpp"
 
-#include "trireme/base/contract.hpp"
 #include "trireme/telemetry/spans.hpp"
 
 #include <algorithm>
@@ -14,21 +13,23 @@ using layout::ActionKind;
 
 namespace {
 
-int forward_part(std::size_t chunk) {
-  return static_cast<int>(2 * chunk);
-}
-int backward_part(std::size_t chunk) {
-  return static_cast<int>(2 * chunk + 1);
-}
-
 telemetry::SpanPlace place_of(const Action& action) {
   return {.micro_batch = action.micro_batch, .chunk = action.virtual_stage};
+}
+
+std::size_t chunk_of(const Action& action) {
+  return static_cast<std::size_t>(action.virtual_stage);
+}
+
+/// Whether a message may have to arrive before the action.
+bool receives(const Action& action) {
+  return action.kind != ActionKind::backward_weight;
 }
 
 }  // namespace
 
 void PipelineExecutor::expect(const Action& action) {
-  auto& messages = stage_.messages[static_cast<std::size_t>(action.virtual_stage)];
+  auto& messages = stage_.messages[chunk_of(action)];
   switch (action.kind) {
     case ActionKind::forward:
       messages.expect_input(action.micro_batch);
@@ -42,13 +43,30 @@ void PipelineExecutor::expect(const Action& action) {
   }
 }
 
+void PipelineExecutor::expect_from(const std::vector<Action>& actions, std::size_t index) {
+  expect(actions[index]);
+  const auto next = std::find_if(actions.begin() + static_cast<std::ptrdiff_t>(index) + 1,
+                                 actions.end(), receives);
+  if (next != actions.end()) expect(*next);
+}
+
 void PipelineExecutor::poll() {
   for (auto& messages : stage_.messages) messages.poll();
 }
 
-std::size_t PipelineExecutor::slot_of(const Action& action) const {
-  const auto chunk = static_cast<std::size_t>(action.virtual_stage);
-  return static_cast<std::size_t>(action.micro_batch % stage_.buffers[chunk].activations);
+layers::Chunk::Places PipelineExecutor::places_of(const Action& action) const {
+  const auto& buffers = stage_.buffers[chunk_of(action)];
+  return {.slot = action.micro_batch % buffers.activations,
+          .left = buffers.left == 0 ? 0 : action.micro_batch % buffers.left};
+}
+
+int PipelineExecutor::part_of(const Action& action) const {
+  // Forward reads nothing of what another place of `left` holds.
+  const bool forward = action.kind == ActionKind::forward;
+  const int left = forward ? 0 : places_of(action).left;
+  const int chunks = static_cast<int>(stage_.chunks.size());
+  const int weights = action.kind == ActionKind::backward_weight ? 2 : 1;
+  return 3 * (left * chunks + action.virtual_stage) + (forward ? 0 : weights);
 }
 
 template <typename Body>
@@ -63,31 +81,32 @@ void PipelineExecutor::run_part(CudaGraphCache::Key key, const layers::MicroBatc
 
 void PipelineExecutor::forward(const Action& action, const layers::MicroBatch& batch) {
   const telemetry::SpanScope span(telemetry::SpanKind::forward, place_of(action));
-  const auto chunk = static_cast<std::size_t>(action.virtual_stage);
+  const auto chunk = chunk_of(action);
   auto& messages = stage_.messages[chunk];
   const auto input = messages.input(action.micro_batch, *waiting_);
   const auto output = messages.output_buffer(action.micro_batch);
-  const auto slot = slot_of(action);
-  const auto given = stage_.batches.load_static_input(chunk, slot, batch);
-  run_part({forward_part(chunk), {input.raw(), output.raw()}}, given,
-           [&] { stage_.chunks[chunk].forward(given, static_cast<int>(slot), input, output); });
+  const auto places = places_of(action);
+  const auto given =
+      stage_.batches.load_static_input(chunk, static_cast<std::size_t>(places.slot), batch);
+  run_part({part_of(action), {input.raw(), output.raw()}}, given,
+           [&] { stage_.chunks[chunk].forward(given, places.slot, input, output); });
   messages.send_output(action.micro_batch);
   if (messages.is_last()) kernels_.start_sum(stage_.chunks[chunk].losses());
 }
 
-void PipelineExecutor::backward(const Action& action, const layers::MicroBatch& batch, bool last,
+void PipelineExecutor::backward(const Action& action, const layers::MicroBatch& batch,
                                 const Completed& completed) {
   const telemetry::SpanScope span(telemetry::SpanKind::backward, place_of(action));
-  const auto chunk = static_cast<std::size_t>(action.virtual_stage);
+  const auto chunk = chunk_of(action);
   auto& messages = stage_.messages[chunk];
   const auto d_output = messages.output_gradient(action.micro_batch, *waiting_);
   const auto d_input = messages.input_gradient_buffer(action.micro_batch);
-  const auto slot = slot_of(action);
+  const auto slot = places_of(action).slot;
   const auto input = messages.kept_input(action.micro_batch);
-  const auto given = stage_.batches.static_input(chunk, slot, batch);
-  const bool tells = last && stage_.tells_completed;
+  const auto given = stage_.batches.static_input(chunk, static_cast<std::size_t>(slot), batch);
+  const bool tells = is_last(action) && stage_.tells_completed;
   const auto body = [&] {
-    stage_.chunks[chunk].backward(given, static_cast<int>(slot), input, d_output, d_input,
+    stage_.chunks[chunk].backward(given, slot, input, d_output, d_input,
                                   [&](const model::Place& place) {
                                     if (tells) completed(place);
                                   });
@@ -96,9 +115,45 @@ void PipelineExecutor::backward(const Action& action, const layers::MicroBatch& 
     // Reductions begin between the layers of this body.
     body();
   } else {
-    run_part({backward_part(chunk), {input.raw(), d_output.raw(), d_input.raw()}}, given, body);
+    run_part({part_of(action), {input.raw(), d_output.raw(), d_input.raw()}}, given, body);
   }
   messages.send_input_gradient(action.micro_batch);
+}
+
+void PipelineExecutor::backward_input(const Action& action, const layers::MicroBatch& batch) {
+  const telemetry::SpanScope span(telemetry::SpanKind::backward, place_of(action));
+  const auto chunk = chunk_of(action);
+  auto& messages = stage_.messages[chunk];
+  const auto d_output = messages.output_gradient(action.micro_batch, *waiting_);
+  const auto d_input = messages.input_gradient_buffer(action.micro_batch);
+  const auto places = places_of(action);
+  const auto input = messages.kept_input(action.micro_batch);
+  const auto given =
+      stage_.batches.static_input(chunk, static_cast<std::size_t>(places.slot), batch);
+  run_part({part_of(action), {input.raw(), d_output.raw(), d_input.raw()}}, given,
+           [&] { stage_.chunks[chunk].backward_input(given, places, input, d_output, d_input); });
+  messages.send_input_gradient(action.micro_batch);
+}
+
+void PipelineExecutor::backward_weight(const Action& action, const layers::MicroBatch& batch,
+                                       const Completed& completed) {
+  const telemetry::SpanScope span(telemetry::SpanKind::backward, place_of(action));
+  const auto chunk = chunk_of(action);
+  const auto d_output = stage_.messages[chunk].kept_output_gradient(action.micro_batch);
+  const auto places = places_of(action);
+  const auto given =
+      stage_.batches.static_input(chunk, static_cast<std::size_t>(places.slot), batch);
+  const bool tells = is_last(action) && stage_.tells_completed;
+  const auto body = [&] {
+    stage_.chunks[chunk].backward_weight(places, d_output, [&](const model::Place& place) {
+      if (tells) completed(place);
+    });
+  };
+  if (tells) {
+    body();
+  } else {
+    run_part({part_of(action), {d_output.raw()}}, given, body);
+  }
 }
 
 void PipelineExecutor::run(const std::vector<Action>& actions, float loss_scale,
@@ -106,19 +161,21 @@ void PipelineExecutor::run(const std::vector<Action>& actions, float loss_scale,
   const telemetry::SpanScope span(telemetry::SpanKind::forward_backward);
   for (std::size_t index = 0; index < actions.size(); ++index) {
     const auto& action = actions[index];
-    expect(action);
-    if (index + 1 < actions.size()) expect(actions[index + 1]);
+    expect_from(actions, index);
     const auto batch = stage_.batches.training(action.micro_batch, loss_scale);
     switch (action.kind) {
       case ActionKind::forward:
         forward(action, batch);
         break;
       case ActionKind::backward:
-        backward(action, batch, action.micro_batch + 1 == stage_.batches.count(), completed);
+        backward(action, batch, completed);
         break;
       case ActionKind::backward_input:
+        backward_input(action, batch);
+        break;
       case ActionKind::backward_weight:
-        TRIREME_EXPECT(false, "schedules that split backward have no executor yet");
+        backward_weight(action, batch, completed);
+        break;
     }
   }
   for (auto& messages : stage_.messages) messages.finish();
@@ -137,9 +194,8 @@ void PipelineExecutor::run_forward_only(const std::vector<Action>& actions,
                [](const Action& action) { return action.kind == ActionKind::forward; });
   for (std::size_t index = 0; index < forwards.size(); ++index) {
     const auto& action = forwards[index];
-    expect(action);
-    if (index + 1 < forwards.size()) expect(forwards[index + 1]);
-    const auto chunk = static_cast<std::size_t>(action.virtual_stage);
+    expect_from(forwards, index);
+    const auto chunk = chunk_of(action);
     auto& messages = stage_.messages[chunk];
     const auto input = messages.input(action.micro_batch, *waiting_);
     const auto output = messages.output_buffer(action.micro_batch);

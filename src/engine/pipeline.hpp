@@ -46,8 +46,11 @@ class ChunkMessages {
   /// wait. Empty where the model begins or ends.
   device::Tensor input(int micro_batch, device::Stopwatch& waiting);
   device::Tensor output_gradient(int micro_batch, device::Stopwatch& waiting);
-  /// Same input, kept for backward.
-  device::Tensor kept_input(int micro_batch) const;
+  /// The same, kept for backward.
+  device::Tensor kept_input(int micro_batch) const { return kept(inputs_, micro_batch); }
+  device::Tensor kept_output_gradient(int micro_batch) const {
+    return kept(output_gradients_, micro_batch);
+  }
   /// Buffer that no send uses any more, by the order of the device's stream.
   device::Tensor output_buffer(int micro_batch);
   device::Tensor input_gradient_buffer(int micro_batch);
@@ -72,6 +75,7 @@ class ChunkMessages {
   void make_ring(Ring& ring, int count, const Shape& shape, device::Arena& arena);
   void expect(Ring& ring, int micro_batch, layout::ChunkPlace from, int tag);
   static device::Tensor take(Ring& ring, int micro_batch, device::Stopwatch& waiting);
+  static device::Tensor kept(const Ring& ring, int micro_batch);
   static device::Tensor free_buffer(Ring& ring, int micro_batch);
 
   bool is_here(layout::ChunkPlace place) const { return place.stage == pipeline_.rank(); }
@@ -125,12 +129,22 @@ class PipelineExecutor {
 
  private:
   void expect(const layout::Action& action);
-  std::size_t slot_of(const layout::Action& action) const;
+  /// Posts the receives of action number `index` and of the next one that has any.
+  void expect_from(const std::vector<layout::Action>& actions, std::size_t index);
+  layers::Chunk::Places places_of(const layout::Action& action) const;
+  /// Number by which a graph knows what of which chunk it holds.
+  int part_of(const layout::Action& action) const;
+  bool is_last(const layout::Action& action) const {
+    return action.micro_batch + 1 == stage_.batches.count();
+  }
   template <typename Body>
   void run_part(CudaGraphCache::Key key, const layers::MicroBatch& batch, const Body& body);
   void forward(const layout::Action& action, const layers::MicroBatch& batch);
-  void backward(const layout::Action& action, const layers::MicroBatch& batch, bool last,
+  void backward(const layout::Action& action, const layers::MicroBatch& batch,
                 const Completed& completed);
+  void backward_input(const layout::Action& action, const layers::MicroBatch& batch);
+  void backward_weight(const layout::Action& action, const layers::MicroBatch& batch,
+                       const Completed& completed);
 
   Stage stage_;
   device::Kernels& kernels_;

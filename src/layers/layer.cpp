@@ -15,6 +15,18 @@ using device::Tensor;
 using telemetry::SpanKind;
 using telemetry::SpanScope;
 
+namespace {
+
+/// Activations that a part's weights read.
+PartActivations operands(const PartActivations& kept, const PartGradients& left) {
+  PartActivations operands;
+  operands.input = kept.input ? kept.input : left.input;
+  operands.middle = kept.middle ? kept.middle : left.middle;
+  return operands;
+}
+
+}  // namespace
+
 TransformerLayer::TransformerLayer(const StageContext& context, const model::StageParameters& stage,
                                    int layer, const RotaryTables& rotary, ActivationSet discarded)
     : context_(context),
@@ -36,14 +48,15 @@ LayerActivations TransformerLayer::allocate(device::Arena& arena, ActivationSet 
   return kept;
 }
 
-LayerActivations TransformerLayer::completed(const LayerActivations& kept) const {
+LayerActivations TransformerLayer::completed(const LayerActivations& kept,
+                                             const LayerGradients& left) const {
   auto& arena = context_.workspace;
   LayerActivations whole{kept.mixer_norm, {}, kept.sum, kept.channel_norm, {}};
   if (!kept.sum) whole.mixer_norm = mixer_norm_.allocate(arena);
-  whole.mixer = mixer_->completed(*kept.mixer);
+  whole.mixer = mixer_->completed(*kept.mixer, left.mixer);
   if (!kept.sum) whole.sum = context_.stream(arena);
   if (!kept.sum) whole.channel_norm = channel_norm_.allocate(arena);
-  whole.channel = channel_->completed(*kept.channel);
+  whole.channel = channel_->completed(*kept.channel, left.channel);
   return whole;
 }
 
@@ -54,9 +67,11 @@ void TransformerLayer::drop(const MicroBatch& batch, const char* site, const Ten
 }
 
 Tensor TransformerLayer::through_dropout(const MicroBatch& batch, const char* site,
-                                         const Tensor& d_out) const {
+                                         const Tensor& d_out, const Tensor& room) const {
   if (batch.dropout == 0.0F) return d_out;
-  const auto masked = context_.workspace.allocate(context_.dtype, {d_out.dim(0), d_out.dim(1)});
+  const bool fits = room && room.dim(0) == d_out.dim(0);
+  const auto masked =
+      fits ? room : context_.workspace.allocate(context_.dtype, {d_out.dim(0), d_out.dim(1)});
   drop(batch, site, d_out, masked);
   return masked;
 }
@@ -73,7 +88,7 @@ void TransformerLayer::forward_to_channel(const MicroBatch& batch, const Tensor&
 void TransformerLayer::forward(const MicroBatch& batch, const Tensor& x,
                                const LayerActivations& kept, const Tensor& out) const {
   const device::ArenaScope scope(context_.workspace);
-  const auto working = completed(kept);
+  const auto working = completed(kept, {});
   const auto branch = context_.workspace.allocate(context_.dtype, {x.dim(0), x.dim(1)});
   forward_to_channel(batch, x, working, branch);
   channel_->forward(batch, *working.channel, branch);
@@ -106,9 +121,10 @@ void TransformerLayer::forward_again(const MicroBatch& batch, const Tensor& x,
 }
 
 LayerActivations TransformerLayer::restored(const MicroBatch& batch, const Tensor& x,
-                                            const LayerActivations& kept) const {
+                                            const LayerActivations& kept,
+                                            const LayerGradients& left) const {
   const SpanScope span(SpanKind::layer_recompute, {.number = layer_});
-  auto whole = completed(kept);
+  auto whole = completed(kept, left);
   if (!kept.sum) {
     forward_again(batch, x, kept, whole);
     return whole;
@@ -126,34 +142,74 @@ void TransformerLayer::backward(const MicroBatch& batch, const Tensor& x,
   const device::ArenaScope scope(context_.workspace);
   LayerGradients gradients;
   LayerActivations again;
-  if (!discarded_.empty()) again = restored(batch, x, kept);
+  if (!discarded_.empty()) again = restored(batch, x, kept, gradients);
   const auto& whole = discarded_.empty() ? kept : again;
-  backward_input(batch, x, whole, d_out, d_x, gradients);
-  backward_weight(whole, gradients);
+  propagate(batch, x, whole, d_out, d_x, gradients);
+  add_weight_gradients(*whole.mixer, *whole.channel, gradients);
+}
+
+bool TransformerLayer::weights_read_output_gradient() const {
+  const bool all_rows = context_.local_rows() == context_.rows();
+  return all_rows && context_.config.dropout == 0.0F;
+}
+
+LayerGradients TransformerLayer::allocate_left(device::Arena& arena) const {
+  const auto room = [&] {
+    return arena.allocate(context_.dtype, {context_.rows(), context_.config.hidden_size});
+  };
+  LayerGradients left{mixer_->allocate_gradients(arena), channel_->allocate_gradients(arena)};
+  if (!left.mixer.d_out) left.mixer.d_out = room();
+  if (!left.channel.d_out && !weights_read_output_gradient()) left.channel.d_out = room();
+  mixer_->allocate_again(arena, discarded_, left.mixer);
+  channel_->allocate_again(arena, discarded_, left.channel);
+  return left;
 }
 
 void TransformerLayer::backward_input(const MicroBatch& batch, const Tensor& x,
                                       const LayerActivations& kept, const Tensor& d_out,
-                                      const Tensor& d_x, LayerGradients& gradients) const {
-  const SpanScope span(SpanKind::layer_backward_input, {.number = layer_});
-  auto& arena = context_.workspace;
-  const auto d_norm = arena.allocate(context_.dtype, {x.dim(0), x.dim(1)});
-  const auto d_sum = arena.allocate(context_.dtype, {x.dim(0), x.dim(1)});
-  const auto d_channel = through_dropout(batch, "dropout.mlp.output", d_out);
-  if (!gradients.channel.d_wide) gradients.channel = channel_->allocate_gradients(arena);
-  channel_->backward_input(batch, *kept.channel, d_channel, d_norm, gradients.channel);
-  channel_norm_.backward(d_norm, kept.sum, kept.channel_norm, d_out, d_sum);
-  const auto d_mixer = through_dropout(batch, "dropout.attention.output", d_sum);
-  if (!gradients.mixer.d_wide) gradients.mixer = mixer_->allocate_gradients(arena);
-  mixer_->backward_input(batch, *kept.mixer, d_mixer, d_norm, gradients.mixer);
-  mixer_norm_.backward(d_norm, x, kept.mixer_norm, d_sum, d_x);
+                                      const Tensor& d_x, const LayerGradients& left) const {
+  const device::ArenaScope scope(context_.workspace);
+  auto gradients = left;
+  LayerActivations again;
+  if (!discarded_.empty()) again = restored(batch, x, kept, left);
+  propagate(batch, x, discarded_.empty() ? kept : again, d_out, d_x, gradients);
 }
 
-void TransformerLayer::backward_weight(const LayerActivations& kept,
-                                       const LayerGradients& gradients) const {
+void TransformerLayer::backward_weight(const LayerActivations& kept, const Tensor& d_out,
+                                       const LayerGradients& left) const {
+  auto gradients = left;
+  if (!gradients.channel.d_out) gradients.channel.d_out = d_out;
+  add_weight_gradients(operands(*kept.mixer, left.mixer), operands(*kept.channel, left.channel),
+                       gradients);
+}
+
+void TransformerLayer::propagate(const MicroBatch& batch, const Tensor& x,
+                                 const LayerActivations& whole, const Tensor& d_out,
+                                 const Tensor& d_x, LayerGradients& gradients) const {
+  const SpanScope span(SpanKind::layer_backward_input, {.number = layer_});
+  auto& arena = context_.workspace;
+  const auto& stays = gradients.mixer.d_out;
+  const auto d_norm = arena.allocate(context_.dtype, {x.dim(0), x.dim(1)});
+  const auto d_sum = stays && weights_read_output_gradient()
+                         ? stays
+                         : arena.allocate(context_.dtype, {x.dim(0), x.dim(1)});
+  const auto d_channel =
+      through_dropout(batch, "dropout.mlp.output", d_out, gradients.channel.d_out);
+  if (!gradients.channel.d_wide) gradients.channel = channel_->allocate_gradients(arena);
+  channel_->backward_input(batch, *whole.channel, d_channel, d_norm, gradients.channel);
+  channel_norm_.backward(d_norm, whole.sum, whole.channel_norm, d_out, d_sum);
+  const auto d_mixer = through_dropout(batch, "dropout.attention.output", d_sum, stays);
+  if (!gradients.mixer.d_wide) gradients.mixer = mixer_->allocate_gradients(arena);
+  mixer_->backward_input(batch, *whole.mixer, d_mixer, d_norm, gradients.mixer);
+  mixer_norm_.backward(d_norm, x, whole.mixer_norm, d_sum, d_x);
+}
+
+void TransformerLayer::add_weight_gradients(const PartActivations& mixer,
+                                            const PartActivations& channel,
+                                            const LayerGradients& gradients) const {
   const SpanScope span(SpanKind::layer_backward_weight, {.number = layer_});
-  channel_->backward_weight(*kept.channel, gradients.channel);
-  mixer_->backward_weight(*kept.mixer, gradients.mixer);
+  channel_->backward_weight(channel, gradients.channel);
+  mixer_->backward_weight(mixer, gradients.mixer);
 }
 
 }  // namespace trireme::layers

@@ -18,6 +18,7 @@ struct LayerActivations {
   LayerPart::Kept channel;
 };
 
+/// Tensors that a layer's backward_input leaves for its backward_weight.
 struct LayerGradients {
   PartGradients mixer;
   PartGradients channel;
@@ -46,13 +47,26 @@ class TransformerLayer {
   void backward(const MicroBatch& batch, const device::Tensor& x, const LayerActivations& kept,
                 const device::Tensor& d_out, const device::Tensor& d_x) const;
 
+  /// Room for what backward_input leaves, where backward_weight comes later.
+  LayerGradients allocate_left(device::Arena& arena) const;
+  /// Whether backward_weight reads d_out, which has to stay until then; not where a masked or
+  /// gathered copy is left.
+  bool weights_read_output_gradient() const;
+  /// The input's gradient, and those of the norms' weights.
+  void backward_input(const MicroBatch& batch, const device::Tensor& x,
+                      const LayerActivations& kept, const device::Tensor& d_out,
+                      const device::Tensor& d_x, const LayerGradients& left) const;
+  /// Gradients of the matrices, from what is kept and left.
+  void backward_weight(const LayerActivations& kept, const device::Tensor& d_out,
+                       const LayerGradients& left) const;
+
  private:
   LayerActivations allocate(device::Arena& arena, ActivationSet discarded) const;
-  /// Activations with places in the workspace for those that are not kept.
-  LayerActivations completed(const LayerActivations& kept) const;
+  /// Activations with places for those that are not kept: those of `left`, or in the workspace.
+  LayerActivations completed(const LayerActivations& kept, const LayerGradients& left) const;
   /// Activations in full: those that are not kept are computed again.
   LayerActivations restored(const MicroBatch& batch, const device::Tensor& x,
-                            const LayerActivations& kept) const;
+                            const LayerActivations& kept, const LayerGradients& left) const;
   /// Computes the layer again, but for its output.
   void forward_again(const MicroBatch& batch, const device::Tensor& x, const LayerActivations& kept,
                      const LayerActivations& whole) const;
@@ -60,13 +74,15 @@ class TransformerLayer {
   void forward_to_channel(const MicroBatch& batch, const device::Tensor& x,
                           const LayerActivations& kept, const device::Tensor& branch) const;
   /// Gradients of the parts without room get it in the workspace, in the caller's scope.
-  void backward_input(const MicroBatch& batch, const device::Tensor& x,
-                      const LayerActivations& kept, const device::Tensor& d_out,
-                      const device::Tensor& d_x, LayerGradients& gradients) const;
-  void backward_weight(const LayerActivations& kept, const LayerGradients& gradients) const;
-  /// Gradient through a branch's dropout: a masked copy in the workspace, or d_out itself.
+  void propagate(const MicroBatch& batch, const device::Tensor& x, const LayerActivations& whole,
+                 const device::Tensor& d_out, const device::Tensor& d_x,
+                 LayerGradients& gradients) const;
+  void add_weight_gradients(const PartActivations& mixer, const PartActivations& channel,
+                            const LayerGradients& gradients) const;
+  /// Gradient through a branch's dropout: a masked copy, or d_out itself. The copy is in `room`, if
+  /// that has as many rows, or in the workspace.
   device::Tensor through_dropout(const MicroBatch& batch, const char* site,
-                                 const device::Tensor& d_out) const;
+                                 const device::Tensor& d_out, const device::Tensor& room) const;
   void drop(const MicroBatch& batch, const char* site, const device::Tensor& from,
             const device::Tensor& to) const;
 

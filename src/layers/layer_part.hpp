@@ -23,10 +23,13 @@ struct PartActivations {
   device::Tensor middle;    // [rows, width]: what the row-parallel GEMM back reads
 };
 
-/// Gradients that backward_input leaves for backward_weight.
+/// Tensors that backward_input leaves for backward_weight.
 struct PartGradients {
   device::Tensor d_out;   // [rows, hidden]: of the part's output
   device::Tensor d_wide;  // [rows, width]: of the column-parallel GEMM's output
+  // Activations that are not kept, but computed again, where backward_weight comes later.
+  device::Tensor input;   // [local_rows, hidden]
+  device::Tensor middle;  // [rows, width]
 };
 
 /// Part of a transformer layer, over rows of the normalised residual stream: a column-parallel
@@ -43,10 +46,13 @@ class LayerPart {
 
   /// Activations that backward needs, but those that are discarded.
   virtual Kept allocate(device::Arena& arena, ActivationSet discarded) const = 0;
-  /// The same, with a place in the workspace for each that is missing.
-  virtual Kept completed(const PartActivations& kept) const = 0;
+  /// The same, with a place for each that is missing: that of `gradients`, or in the workspace.
+  virtual Kept completed(const PartActivations& kept, const PartGradients& gradients) const = 0;
   /// Room for gradients; d_out only where rows of all ranks are gathered in it.
   virtual PartGradients allocate_gradients(device::Arena& arena) const = 0;
+  /// Room for the input and the middle, if they are discarded.
+  virtual void allocate_again(device::Arena& arena, ActivationSet discarded,
+                              PartGradients& gradients) const = 0;
 
   /// Reads kept.input and writes all others. out: [local_rows, hidden].
   virtual void forward(const MicroBatch& batch, const PartActivations& kept,

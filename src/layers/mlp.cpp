@@ -50,17 +50,29 @@ LayerPart::Kept MlpBlock::allocate(device::Arena& arena, ActivationSet discarded
   return kept;
 }
 
-LayerPart::Kept MlpBlock::completed(const PartActivations& kept) const {
+LayerPart::Kept MlpBlock::completed(const PartActivations& kept,
+                                    const PartGradients& gradients) const {
   auto& arena = context_.workspace;
   auto whole = std::make_unique<MlpActivations>(mlp_of(kept));
+  if (!whole->input) whole->input = gradients.input;
   if (!whole->input) whole->input = context_.stream(arena);
   if (!whole->wide) whole->wide = place_of_wide(arena);
+  if (!whole->middle) whole->middle = gradients.middle;
   if (!whole->middle) whole->middle = place_of_activated(arena);
   return whole;
 }
 
 PartGradients MlpBlock::allocate_gradients(device::Arena& arena) const {
-  return {room_for_rows(context_, arena), place_of_wide(arena)};
+  return {room_for_rows(context_, arena), place_of_wide(arena), {}, {}};
+}
+
+void MlpBlock::allocate_again(device::Arena& arena, ActivationSet discarded,
+                              PartGradients& gradients) const {
+  const bool all = discarded.has(Activation::layer);
+  if (all || discarded.has(Activation::norms)) gradients.input = context_.stream(arena);
+  if (all || discarded.has(Activation::mlp) || discarded.has(Activation::activation)) {
+    gradients.middle = place_of_activated(arena);
+  }
 }
 
 void MlpBlock::widen(const MlpActivations& kept) const {

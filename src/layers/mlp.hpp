@@ -19,8 +19,10 @@ class MlpBlock final : public ChannelPart {
            ActivationSet discarded);
 
   Kept allocate(device::Arena& arena, ActivationSet discarded) const override;
-  Kept completed(const PartActivations& kept) const override;
+  Kept completed(const PartActivations& kept, const PartGradients& gradients) const override;
   PartGradients allocate_gradients(device::Arena& arena) const override;
+  void allocate_again(device::Arena& arena, ActivationSet discarded,
+                      PartGradients& gradients) const override;
   void forward(const MicroBatch& batch, const PartActivations& kept,
                const device::Tensor& out) const override;
   void restore(const MicroBatch& batch, const PartActivations& kept,

@@ -26,6 +26,14 @@ struct Slot {
   Tensor head_gradient;
 };
 
+/// Tensors of one micro-batch that backward_input leaves for backward_weight.
+struct Left {
+  std::vector<LayerGradients> layers;
+  /// outputs[l]: gradient of layer l's output, where its weights read that; the last layer's is the
+  /// caller's, or the head's.
+  std::vector<Tensor> outputs;
+};
+
 struct Chunk::Parts {
   const StageContext& context;
   Role role;
@@ -34,6 +42,7 @@ struct Chunk::Parts {
   std::vector<TransformerLayer> layers;
   std::optional<Head> head;
   std::vector<Slot> slots;
+  std::vector<Left> all_left;
   Tensor losses;
 
   Slot make_slot(device::Arena& arena) const {
@@ -48,6 +57,42 @@ struct Chunk::Parts {
       slot.head_gradient = context.stream(arena);
     }
     return slot;
+  }
+
+  Left make_left(device::Arena& arena) const {
+    Left left;
+    for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+      const bool given = layer + 1 == layers.size();
+      const bool stays = !given && layers[layer].weights_read_output_gradient();
+      left.layers.push_back(layers[layer].allocate_left(arena));
+      left.outputs.push_back(stays ? context.stream(arena) : Tensor{});
+    }
+    return left;
+  }
+
+  model::Place model_place_of(std::size_t layer) const {
+    return {model::Place::Kind::layer, role.layers.begin + static_cast<int>(layer)};
+  }
+
+  /// Walks down the layers with the gradient of the chunk's output: act(layer, d_out, d_x). A
+  /// gradient between layers is where `left` has room for it, if there is one, or takes turns.
+  template <typename Act>
+  void walk_down(const Slot& held, const Left* left, const Tensor& d_output, const Tensor& d_input,
+                 const MicroBatch& batch, const Act& act) const {
+    // Two buffers take turns as the gradient that travels down the layers.
+    const Tensor turns[] = {context.stream(context.workspace), context.stream(context.workspace)};
+    Tensor d_out = head ? held.head_gradient : d_output;
+    for (std::size_t layer = layers.size(); layer-- > 0;) {
+      Tensor d_x = layer == 0 && !embedding ? d_input : turns[layer % 2];
+      if (layer > 0 && left != nullptr && left->outputs[layer - 1]) d_x = left->outputs[layer - 1];
+      act(layer, d_out, d_x);
+      context.progress();
+      d_out = d_x;
+    }
+    if (layers.empty() && d_input) context.kernels.issue(device::Copy{d_out, d_input});
+    if (!embedding) return;
+    const SpanScope span(SpanKind::embedding);
+    embedding->backward(batch, d_out);
   }
 
   telemetry::SpanPlace place_of(std::size_t layer) const {
@@ -94,8 +139,9 @@ struct Chunk::Parts {
 };
 
 Chunk::Chunk(const StageContext& context, const model::StageParameters& stage, const Role& role,
-             int slots, device::Arena& activations, device::Arena& constants)
-    : parts_(new Parts{context, role, {}, {}, {}, {}, {}, {}}) {
+             const layout::ChunkBuffers& buffers, device::Arena& activations,
+             device::Arena& constants)
+    : parts_(new Parts{context, role, {}, {}, {}, {}, {}, {}, {}}) {
   const auto& config = context.config;
   if (config.has_rotary()) {
     parts_->rotary = make_rotary_tables(context, context.sequence_length, constants);
@@ -110,7 +156,12 @@ Chunk::Chunk(const StageContext& context, const model::StageParameters& stage, c
     parts_->head.emplace(context, stage);
     parts_->losses = activations.allocate(device::DType::f32, {context.rows()});
   }
-  for (int slot = 0; slot < slots; ++slot) parts_->slots.push_back(parts_->make_slot(activations));
+  for (int slot = 0; slot < buffers.activations; ++slot) {
+    parts_->slots.push_back(parts_->make_slot(activations));
+  }
+  for (int place = 0; place < buffers.left; ++place) {
+    parts_->all_left.push_back(parts_->make_left(activations));
+  }
 }
 
 Chunk::~Chunk() = default;
@@ -138,30 +189,46 @@ void Chunk::backward(const MicroBatch& batch, int slot, const Tensor& input, con
                      const Tensor& d_input,
                      const std::function<void(const model::Place&)>& completed) {
   auto& held = parts_->slots[static_cast<std::size_t>(slot)];
-  auto& workspace = parts_->context.workspace;
-  const device::ArenaScope scope(workspace);
+  const device::ArenaScope scope(parts_->context.workspace);
   if (parts_->head) completed({model::Place::Kind::head, 0});
   if (!parts_->embedding) held.boundaries[0] = input;
-  const auto count = parts_->layers.size();
-  // Two buffers take turns as the gradient that travels down the layers.
-  const Tensor turns[] = {parts_->context.stream(workspace), parts_->context.stream(workspace)};
-  Tensor d_out = parts_->head ? held.head_gradient : d_output;
-  for (std::size_t layer = count; layer-- > 0;) {
-    const bool leaves = layer == 0 && !parts_->embedding;
-    const Tensor d_x = leaves ? d_input : turns[layer % 2];
-    parts_->layers[layer].backward(batch, held.boundaries[layer], held.layers[layer], d_out, d_x);
-    completed({model::Place::Kind::layer, parts_->role.layers.begin + static_cast<int>(layer)});
+  parts_->walk_down(held, nullptr, d_output, d_input, batch,
+                    [&](std::size_t layer, const Tensor& d_out, const Tensor& d_x) {
+                      parts_->layers[layer].backward(batch, held.boundaries[layer],
+                                                     held.layers[layer], d_out, d_x);
+                      completed(parts_->model_place_of(layer));
+                    });
+  if (parts_->embedding) completed({model::Place::Kind::embedding, 0});
+}
+
+void Chunk::backward_input(const MicroBatch& batch, Places places, const Tensor& input,
+                           const Tensor& d_output, const Tensor& d_input) {
+  auto& held = parts_->slots[static_cast<std::size_t>(places.slot)];
+  const auto& left = parts_->all_left[static_cast<std::size_t>(places.left)];
+  const device::ArenaScope scope(parts_->context.workspace);
+  if (!parts_->embedding) held.boundaries[0] = input;
+  parts_->walk_down(held, &left, d_output, d_input, batch,
+                    [&](std::size_t layer, const Tensor& d_out, const Tensor& d_x) {
+                      parts_->layers[layer].backward_input(batch, held.boundaries[layer],
+                                                           held.layers[layer], d_out, d_x,
+                                                           left.layers[layer]);
+                    });
+}
+
+void Chunk::backward_weight(Places places, const Tensor& d_output,
+                            const std::function<void(const model::Place&)>& completed) {
+  const auto& held = parts_->slots[static_cast<std::size_t>(places.slot)];
+  const auto& left = parts_->all_left[static_cast<std::size_t>(places.left)];
+  if (parts_->head) completed({model::Place::Kind::head, 0});
+  for (std::size_t layer = parts_->layers.size(); layer-- > 0;) {
+    const bool is_last = layer + 1 == parts_->layers.size();
+    const auto& of_chunk = parts_->head ? held.head_gradient : d_output;
+    parts_->layers[layer].backward_weight(
+        held.layers[layer], is_last ? of_chunk : left.outputs[layer], left.layers[layer]);
+    completed(parts_->model_place_of(layer));
     parts_->context.progress();
-    d_out = d_x;
   }
-  if (count == 0 && d_input) parts_->context.kernels.issue(device::Copy{d_out, d_input});
-  if (parts_->embedding) {
-    {
-      const SpanScope span(SpanKind::embedding);
-      parts_->embedding->backward(batch, d_out);
-    }
-    completed({model::Place::Kind::embedding, 0});
-  }
+  if (parts_->embedding) completed({model::Place::Kind::embedding, 0});
 }
 
 const Tensor& Chunk::losses() const {

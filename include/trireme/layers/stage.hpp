@@ -2,6 +2,7 @@
 #pragma once
 
 #include "trireme/layers/stage_context.hpp"
+#include "trireme/layout/chunk_buffers.hpp"
 
 #include <functional>
 #include <memory>
@@ -20,10 +21,16 @@ class Chunk {
     int layers_before = 0;
   };
 
-  /// `slots`: micro-batches whose activations are held at once; allocated here, once. Slots of
-  /// a forward-only chunk keep nothing of one layer for the next.
+  /// Micro-batches in whose places a pass works, modulo the chunk's buffers.
+  struct Places {
+    int slot = 0;  ///< of activations
+    int left = 0;  ///< of what backward_input leaves for backward_weight
+  };
+
+  /// Activations of as many micro-batches as `buffers` says are allocated here, once. Those of a
+  /// forward-only chunk keep nothing of one layer for the next.
   Chunk(const StageContext& context, const model::StageParameters& stage, const Role& role,
-        int slots, device::Arena& activations, device::Arena& constants);
+        const layout::ChunkBuffers& buffers, device::Arena& activations, device::Arena& constants);
   ~Chunk();
   Chunk(const Chunk&) = delete;
   Chunk& operator=(const Chunk&) = delete;
@@ -42,6 +49,13 @@ class Chunk {
   void backward(const MicroBatch& batch, int slot, const device::Tensor& input,
                 const device::Tensor& d_output, const device::Tensor& d_input,
                 const std::function<void(const model::Place&)>& completed);
+  /// Gradients of the input, of norms' weights and of the embedding. d_output must stay until
+  /// backward_weight.
+  void backward_input(const MicroBatch& batch, Places places, const device::Tensor& input,
+                      const device::Tensor& d_output, const device::Tensor& d_input);
+  /// Gradients of the layers' matrices: all that backward_input has not added.
+  void backward_weight(Places places, const device::Tensor& d_output,
+                       const std::function<void(const model::Place&)>& completed);
 
   /// f32 [rows]: losses of the last forward's tokens; the last chunk's alone.
   const device::Tensor& losses() const;

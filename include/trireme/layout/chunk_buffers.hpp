@@ -13,8 +13,10 @@ namespace trireme::layout {
 struct ChunkBuffers {
   /// Activations, from the chunk's forward until the end of its backward.
   int activations = 1;
+  /// Operands of the weights' gradients that backward_input leaves until backward_weight.
+  int left = 0;
   /// Outputs of the chunk before: from its forward on the same stage, or from the arrival of a
-  /// message, until this chunk's backward. A message may arrive one action early.
+  /// message, until this chunk has its input's gradient. A message may arrive one action early.
   int inputs = 0;
   /// Gradients from the chunk after, likewise, until the end of this chunk's backward.
   int output_gradients = 0;

@@ -3,6 +3,7 @@
 
 #include "trireme/layout/schedule.hpp"
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,8 @@ struct Simulation {
 };
 
 /// Completeness of a step's lists: every stage has its list; each micro-batch of each chunk has one
-/// forward and one backward (whole, or as input and weight gradient); and the weight gradients of a
-/// chunk are added in the order of the micro-batches. The failure names the action.
+/// forward and one backward (whole, or as input and weight gradient); and the gradients of a chunk
+/// are computed in the order of the micro-batches. The failure names the action.
 base::Status check(const Schedule& schedule);
 
 /// Runs the action lists against their dependencies: a forward needs the output of the chunk
@@ -45,6 +46,9 @@ base::Status check(const Schedule& schedule);
 /// and take no time of the stage. Lists that check() refuses are refused; lists that cannot finish
 /// are a failure that names the stages, and the action that each waits in and for.
 base::Result<Simulation> simulate(const Schedule& schedule, const Costs& costs);
+/// The same with costs of each position of the model; all messages take `message`.
+base::Result<Simulation> simulate(const Schedule& schedule, std::span<const Costs> costs,
+                                  double message);
 
 /// Picture of a simulated schedule: a line for each stage, time to the right, with the
 /// micro-batches' numbers, the bubble, the largest number of live micro-batches, and a legend. At

@@ -47,11 +47,13 @@ void AttentionBlock::allocate_projections(device::Arena& arena, AttentionActivat
   kept.k_norm.rstd = arena.allocate(device::DType::f32, {rows * kv_heads_});
 }
 
-void AttentionBlock::allocate_heads(device::Arena& arena, AttentionActivations& kept) const {
-  kept.middle =
-      arena.allocate(context_.dtype, {context_.rows(), heads_ * context_.config.head_dim});
-  kept.lse =
-      arena.allocate(device::DType::f32, {context_.micro_batch, heads_, context_.sequence_length});
+Tensor AttentionBlock::place_of_heads(device::Arena& arena) const {
+  return arena.allocate(context_.dtype, {context_.rows(), heads_ * context_.config.head_dim});
+}
+
+Tensor AttentionBlock::place_of_lse(device::Arena& arena) const {
+  return arena.allocate(device::DType::f32,
+                        {context_.micro_batch, heads_, context_.sequence_length});
 }
 
 LayerPart::Kept AttentionBlock::allocate(device::Arena& arena, ActivationSet discarded) const {
@@ -59,22 +61,38 @@ LayerPart::Kept AttentionBlock::allocate(device::Arena& arena, ActivationSet dis
   if (discarded.has(Activation::layer)) return kept;
   if (!discarded.has(Activation::norms)) kept->input = context_.stream(arena);
   allocate_projections(arena, *kept);
-  if (!discarded.has(Activation::attention)) allocate_heads(arena, *kept);
+  if (discarded.has(Activation::attention)) return kept;
+  kept->middle = place_of_heads(arena);
+  kept->lse = place_of_lse(arena);
   return kept;
 }
 
-LayerPart::Kept AttentionBlock::completed(const PartActivations& kept) const {
+LayerPart::Kept AttentionBlock::completed(const PartActivations& kept,
+                                          const PartGradients& gradients) const {
   auto& arena = context_.workspace;
   auto whole = std::make_unique<AttentionActivations>(attention_of(kept));
+  if (!whole->input) whole->input = gradients.input;
   if (!whole->input) whole->input = context_.stream(arena);
   if (!whole->qkv) allocate_projections(arena, *whole);
-  if (!whole->middle) allocate_heads(arena, *whole);
+  if (whole->middle) return whole;
+  whole->middle = gradients.middle ? gradients.middle : place_of_heads(arena);
+  whole->lse = place_of_lse(arena);
   return whole;
 }
 
 PartGradients AttentionBlock::allocate_gradients(device::Arena& arena) const {
   const auto width = (heads_ + 2 * kv_heads_) * context_.config.head_dim;
-  return {room_for_rows(context_, arena), arena.allocate(context_.dtype, {context_.rows(), width})};
+  return {room_for_rows(context_, arena),
+          arena.allocate(context_.dtype, {context_.rows(), width}),
+          {},
+          {}};
+}
+
+void AttentionBlock::allocate_again(device::Arena& arena, ActivationSet discarded,
+                                    PartGradients& gradients) const {
+  const bool all = discarded.has(Activation::layer);
+  if (all || discarded.has(Activation::norms)) gradients.input = context_.stream(arena);
+  if (all || discarded.has(Activation::attention)) gradients.middle = place_of_heads(arena);
 }
 
 Tensor AttentionBlock::by_sequence(const Tensor& rows_heads_dim) const {

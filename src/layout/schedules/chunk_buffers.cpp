@@ -6,7 +6,7 @@
 namespace trireme::layout {
 namespace {
 
-enum class Event { forward, backward };
+enum class Event { forward, input_gradient, weight_gradient };
 
 bool is(const Action& action, Event event, ChunkPlace place) {
   if (action.virtual_stage != place.virtual_stage) return false;
@@ -14,12 +14,19 @@ bool is(const Action& action, Event event, ChunkPlace place) {
     case ActionKind::forward:
       return event == Event::forward;
     case ActionKind::backward:
-      return event == Event::backward;
+      return event != Event::forward;
     case ActionKind::backward_input:
+      return event == Event::input_gradient;
     case ActionKind::backward_weight:
-      break;
+      return event == Event::weight_gradient;
   }
   return false;
+}
+
+bool splits_backward(const std::vector<Action>& actions) {
+  return std::any_of(actions.begin(), actions.end(), [](const Action& action) {
+    return action.kind == ActionKind::backward_weight;
+  });
 }
 
 /// Begin of a buffer's use by a micro-batch, with the action that writes it, and its end, behind
@@ -64,11 +71,14 @@ std::vector<ChunkBuffers> chunk_buffers(const Schedule& schedule, int stage, Pas
           received(actions, placement.previous(here), here, Event::forward, Event::forward);
       continue;
     }
-    needs.activations = peak(actions, {Event::forward, here, Event::backward, here});
+    needs.activations = peak(actions, {Event::forward, here, Event::weight_gradient, here});
+    if (splits_backward(actions)) {
+      needs.left = peak(actions, {Event::input_gradient, here, Event::weight_gradient, here});
+    }
     needs.inputs =
-        received(actions, placement.previous(here), here, Event::forward, Event::backward);
-    needs.output_gradients =
-        received(actions, placement.next(here), here, Event::backward, Event::backward);
+        received(actions, placement.previous(here), here, Event::forward, Event::input_gradient);
+    needs.output_gradients = received(actions, placement.next(here), here, Event::input_gradient,
+                                      Event::weight_gradient);
   }
   return buffers;
 }

@@ -56,6 +56,31 @@ TEST_CASE("a chunk has buffers for what it holds, and one more for what arrives"
   CHECK(alone[0].output_gradients == 0);
 }
 
+TEST_CASE("a backward of two actions has buffers for what the first leaves for the second") {
+  Schedule schedule = made(one_f, 2, 3);
+  const auto input = [](int micro_batch) {
+    return Action{ActionKind::backward_input, micro_batch, 0};
+  };
+  const auto weight = [](int micro_batch) {
+    return Action{ActionKind::backward_weight, micro_batch, 0};
+  };
+  const auto forward = [](int micro_batch) { return Action{ActionKind::forward, micro_batch, 0}; };
+  schedule.actions[0] = {forward(0), forward(1), input(0), weight(0), forward(2),
+                         input(1),   weight(1),  input(2), weight(2)};
+  schedule.actions[1] = {forward(0), input(0), forward(1), input(1), weight(0),
+                         forward(2), input(2), weight(1),  weight(2)};
+  const auto first = chunk_buffers(schedule, 0, Passes::both);
+  CHECK(first[0].activations == 2);
+  CHECK(first[0].left == 1);
+  CHECK(first[0].output_gradients == 2);
+  const auto second = chunk_buffers(schedule, 1, Passes::both);
+  // Micro-batch 1 keeps what its weights read behind the input's gradient, not the input.
+  CHECK(second[0].activations == 2);
+  CHECK(second[0].left == 2);
+  CHECK(second[0].inputs == 2);
+  CHECK(second[0].output_gradients == 0);
+}
+
 TEST_CASE("chunks of one stage hand over without a message that arrives early") {
   // F0 F0' B0' F1 B0 F1' B1' F2 B1 ...
   const auto chunks = chunk_buffers(made(interleaved, 1, 4, 2), 0, Passes::both);

@@ -4,23 +4,19 @@
 #include "trireme/base/contract.hpp"
 #include "trireme/base/format.hpp"
 
+#include "actions.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <deque>
 #include <limits>
 #include <optional>
+#include <utility>
 
 namespace trireme::layout {
 namespace {
 
 constexpr double not_yet = std::numeric_limits<double>::infinity();
-
-std::string text(const Schedule& schedule, const Action& action) {
-  const std::string chunk = schedule.virtual_stages == 1
-                                ? ""
-                                : base::format(" of virtual stage {}", action.virtual_stage);
-  return base::format("{} of micro-batch {}{}", name(action.kind), action.micro_batch, chunk);
-}
 
 /// Times at which outputs of (chunk, micro-batch) pairs are available, and the inputs of an action.
 class Dependencies {
@@ -113,7 +109,8 @@ using Timeline = std::vector<std::vector<TimedAction>>;
 
 /// Runs every stage as far as it gets, again whenever a neighbour has got further. Each stage's
 /// order is fixed, so the times do not depend on the order in which stages are looked at.
-Timeline run(const Schedule& schedule, const Costs& costs, Dependencies& dependencies) {
+Timeline run(const Schedule& schedule, std::span<const Costs> costs, Dependencies& dependencies) {
+  const auto placement = schedule.placement();
   Timeline timeline(static_cast<std::size_t>(schedule.stages));
   std::deque<int> awake;
   for (int stage = 0; stage < schedule.stages; ++stage) awake.push_back(stage);
@@ -128,7 +125,9 @@ Timeline run(const Schedule& schedule, const Costs& costs, Dependencies& depende
       const double ready = ready_time(dependencies, stage, action);
       if (ready == not_yet) break;
       const double begin = std::max(ready, done.empty() ? 0.0 : done.back().end);
-      done.push_back({action, begin, begin + duration(costs, action.kind)});
+      const int position = placement.position_of({stage, action.virtual_stage});
+      const double taken = duration(costs[static_cast<std::size_t>(position)], action.kind);
+      done.push_back({action, begin, begin + taken});
       dependencies.finish(stage, action, done.back().end);
     }
     if (done.size() == done_before || schedule.stages == 1) continue;
@@ -164,11 +163,6 @@ std::optional<base::Failure> deadlock(const Schedule& schedule, const Timeline& 
                    base::join(waits, "; "))};
 }
 
-/// True if this action releases a micro-batch's activations.
-bool releases(ActionKind kind) {
-  return kind == ActionKind::backward || kind == ActionKind::backward_weight;
-}
-
 void count_live(const Schedule& schedule, Simulation& simulation) {
   for (const auto& actions : schedule.actions) {
     std::vector<int> live(static_cast<std::size_t>(schedule.virtual_stages), 0);
@@ -188,84 +182,23 @@ void count_live(const Schedule& schedule, Simulation& simulation) {
   }
 }
 
-base::Failure wrong_list(int stage, const std::string& problem) {
-  return {base::ExitCode::internal,
-          base::format("schedule: stage {} {} (a step runs each micro-batch of each chunk forward "
-                       "once and backward once, weight gradients in the order of micro-batches); "
-                       "the generator of its actions must be mended",
-                       stage, problem)};
-}
-
-/// Actions of one (chunk, micro-batch) that have been seen.
-struct Seen {
-  bool forward = false;
-  bool input = false;
-  bool weight = false;
-};
-
-/// Marks what the action does; false if any of it was done before.
-bool mark(Seen& seen, ActionKind kind) {
-  const bool input = kind == ActionKind::backward || kind == ActionKind::backward_input;
-  const bool weight = releases(kind);
-  const bool again = (kind == ActionKind::forward && seen.forward) || (input && seen.input) ||
-                     (weight && seen.weight);
-  seen.forward |= kind == ActionKind::forward;
-  seen.input |= input;
-  seen.weight |= weight;
-  return !again;
-}
-
-base::Status check_stage(const Schedule& schedule, int stage) {
-  const auto micro_batches = static_cast<std::size_t>(schedule.micro_batches);
-  const auto chunks = static_cast<std::size_t>(schedule.virtual_stages);
-  std::vector<Seen> seen(micro_batches * chunks);
-  std::vector<int> next_weight(chunks, 0);
-  for (const Action& action : schedule.actions[static_cast<std::size_t>(stage)]) {
-    if (action.micro_batch < 0 || action.micro_batch >= schedule.micro_batches ||
-        action.virtual_stage < 0 || action.virtual_stage >= schedule.virtual_stages) {
-      return wrong_list(stage, base::format("has {} of virtual stage {}, which does not exist",
-                                            text(schedule, action), action.virtual_stage));
-    }
-    const auto chunk = static_cast<std::size_t>(action.virtual_stage);
-    const auto at = chunk * micro_batches + static_cast<std::size_t>(action.micro_batch);
-    if (!mark(seen[at], action.kind)) {
-      return wrong_list(stage, "repeats " + text(schedule, action));
-    }
-    if (releases(action.kind) && action.micro_batch != next_weight[chunk]++) {
-      return wrong_list(stage, "has " + text(schedule, action) + " out of order");
-    }
-  }
-  for (std::size_t at = 0; at < seen.size(); ++at) {
-    if (seen[at].forward && seen[at].input && seen[at].weight) continue;
-    return wrong_list(stage, base::format("does not complete micro-batch {} of virtual stage {}",
-                                          at % micro_batches, at / micro_batches));
-  }
-  return {};
-}
-
 }  // namespace
 
-base::Status check(const Schedule& schedule) {
-  TRIREME_EXPECT(schedule.stages > 0 && schedule.micro_batches > 0 && schedule.virtual_stages > 0,
-                 "a schedule has stages, micro-batches and chunks");
-  if (schedule.actions.size() != static_cast<std::size_t>(schedule.stages)) {
-    return base::Failure{base::ExitCode::internal,
-                         base::format("schedule: {} lists of actions for {} stages (each stage has "
-                                      "one); the generator of its actions must be mended",
-                                      schedule.actions.size(), schedule.stages)};
-  }
-  for (int stage = 0; stage < schedule.stages; ++stage) {
-    if (const base::Status status = check_stage(schedule, stage); !status) return status;
-  }
-  return {};
+base::Result<Simulation> simulate(const Schedule& schedule, const Costs& costs) {
+  const auto positions = static_cast<std::size_t>(schedule.placement().positions());
+  return simulate(schedule, std::vector<Costs>(positions, costs), costs.message);
 }
 
-base::Result<Simulation> simulate(const Schedule& schedule, const Costs& costs) {
-  TRIREME_EXPECT(costs.forward >= 0 && costs.backward_input >= 0 && costs.backward_weight >= 0 &&
-                     costs.message >= 0,
-                 "durations are not negative");
+base::Result<Simulation> simulate(const Schedule& schedule, std::span<const Costs> costs,
+                                  double message) {
+  TRIREME_EXPECT(std::cmp_equal(costs.size(), schedule.placement().positions()) && message >= 0,
+                 "each position has its costs");
+  for (const auto& each : costs) {
+    TRIREME_EXPECT(each.forward >= 0 && each.backward_input >= 0 && each.backward_weight >= 0,
+                   "durations are not negative");
+  }
   if (const base::Status status = check(schedule); !status) return status.failure();
-  Dependencies dependencies(schedule, costs.message);
+  Dependencies dependencies(schedule, message);
   Simulation simulation;
   simulation.timeline = run(schedule, costs, dependencies);
   if (auto failure = deadlock(schedule, simulation.timeline, dependencies)) return *failure;
