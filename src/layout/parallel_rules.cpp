@@ -177,14 +177,19 @@ void Rules::model() {
 void Rules::schedule() {
   if (!given_.schedule) return;
   const auto virtual_stages = given_.virtual_stages.value_or(1);
-  if (!interleaved()) {
+  if (!has_virtual_stages(*given_.schedule)) {
     if (virtual_stages == 1) return;
     add(ParallelRule::virtual_without_interleaved, {Quantity::virtual_stages, Quantity::schedule},
-        "<virtual_stages> does not go with <schedule> (only schedule interleaved gives a stage "
-        "more than one piece of the model); set [schedule]=interleaved or [virtual_stages]=1");
+        "<virtual_stages> does not go with <schedule> (only schedules interleaved and zb-v give a "
+        "stage more than one piece of the model); set [schedule]=interleaved or "
+        "[virtual_stages]=1");
     return;
   }
-  if (given_.virtual_stages && virtual_stages < 2) {
+  if (!interleaved() && given_.virtual_stages && virtual_stages != 2) {
+    add(ParallelRule::v_without_two_chunks, {Quantity::schedule, Quantity::virtual_stages},
+        "<schedule> does not go with <virtual_stages> (each stage holds two pieces, one of the way "
+        "down and one of the way up); set [virtual_stages]=2 or [schedule]=zb-h1");
+  } else if (given_.virtual_stages && virtual_stages < 2) {
     add(ParallelRule::interleaved_without_virtual, {Quantity::schedule, Quantity::virtual_stages},
         "<schedule> needs more than <virtual_stages> (with one piece a stage there is nothing to "
         "interleave); set [virtual_stages]=2 or [schedule]=1f1b");
@@ -308,8 +313,9 @@ void Rules::rounds(std::int64_t batches, std::int64_t share) {
                      nearest_multiples(given_.global_batch.value_or(batches),
                                        saturated(share, stages))));
   }
+  const int kinds = given_.schedule && splits_backward(*given_.schedule) ? 3 : 2;
   const auto actions =
-      saturated(saturated(saturated(2, stages), batches), given_.virtual_stages.value_or(1));
+      saturated(saturated(saturated(kinds, stages), batches), given_.virtual_stages.value_or(1));
   if (actions > max_actions) {
     add(ParallelRule::too_many_actions, {Quantity::pipeline, Quantity::virtual_stages},
         format("<pipeline>, {} micro-batches and {} virtual stages make more than {} actions a "

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/counted.hpp"
+#include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/engine/stage_layers.hpp"
+#include "trireme/layout/chunk_buffers.hpp"
 #include "trireme/layout/picture.hpp"
 #include "trireme/plan/memory_plan.hpp"
 
@@ -55,6 +57,42 @@ std::string heading() {
   return text + cell("total") + "\n";
 }
 
+/// [stage]: buffers of all chunks together.
+std::vector<layout::ChunkBuffers> held_by_stages(const engine::EngineOptions& options) {
+  const auto& given = options.schedule;
+  const auto schedule = base::value_or_throw(
+      layout::make_schedule(given.kind, options.sharding.mesh.degree(Axis::pipeline),
+                            given.micro_batches, given.virtual_stages));
+  std::vector<layout::ChunkBuffers> stages;
+  for (int stage = 0; stage < schedule.stages; ++stage) {
+    auto& sum = stages.emplace_back(layout::ChunkBuffers{.activations = 0});
+    for (const auto& chunk : layout::chunk_buffers(schedule, stage, layout::Passes::both)) {
+      sum.activations += chunk.activations;
+      sum.left += chunk.left;
+    }
+  }
+  return stages;
+}
+
+/// Text about what stages hold between forward, backward_input and backward_weight; empty where
+/// backward is one action.
+std::string held_in_words(const engine::EngineOptions& options) {
+  const bool is_split = layout::splits_backward(options.schedule.kind) &&
+                        options.sharding.mesh.degree(Axis::pipeline) > 1;
+  if (!is_split) return {};
+  std::vector<int> activations;
+  std::vector<int> left;
+  for (const auto& stage : held_by_stages(options)) {
+    activations.push_back(stage.activations);
+    left.push_back(stage.left);
+  }
+  return format(
+      "stages hold activations of {} micro-batches{}, and of {} what gradients of weights "
+      "wait for\n",
+      base::join(activations, ","), options.schedule.virtual_stages == 1 ? "" : " of a chunk",
+      base::join(left, ","));
+}
+
 std::string run_in_words(const MemoryPlan& plan) {
   const auto& options = plan.options;
   std::string text = format(
@@ -74,6 +112,7 @@ std::string run_in_words(const MemoryPlan& plan) {
   text +=
       format("schedule {}: bubble {:.1f} % of a step ({})\n", layout::name(options.schedule.kind),
              plan.bubble_fraction * 100.0, bubble_assumption);
+  text += held_in_words(options);
   if (options.sharding.mesh.degree(Axis::pipeline) > 1) {
     text += engine::stage_layers(options).text() + "\n";
   }

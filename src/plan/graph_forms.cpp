@@ -248,14 +248,17 @@ void draw_edge(base::SvgPicture& picture, const ModelGraph& graph, std::size_t t
   const auto& chunk = graph.chunks[to];
   const bool wraps = before.virtual_stage != chunk.virtual_stage;
   const double from_x = columns.x(before) + columns.box_width / (wraps ? 1 : 2);
-  const double from_y = Columns::y(before) + box_height / (wraps ? 2 : 1);
   const double to_x = columns.x(chunk) + (wraps ? 0 : columns.box_width / 2);
-  const double to_y = Columns::y(chunk) + (wraps ? box_height / 2 : 0);
+  // Down from the lower edge of the box before, or up from its upper one (zb-v).
+  const bool rises = chunk.stage < before.stage;
+  const double leaves = wraps ? box_height / 2 : rises ? 0 : box_height;
+  const double from_y = Columns::y(before) + leaves;
+  const double to_y = Columns::y(chunk) + box_height - leaves;
   // To the next column through the gap right of the labels.
   const auto bend = wraps ? format("H{:.0f}V{:.0f}H{:.0f}", to_x - 26, to_y, to_x)
                           : format("L{:.0f} {:.0f}", to_x, to_y);
   picture.add(format("<path d=\"M{:.0f} {:.0f}{}\" class=\"arrow\"/>\n", from_x, from_y, bend));
-  if (!wraps) picture.text(to_x + 8, to_y - 10, edge_style, edge_text(graph));
+  if (!wraps) picture.text(to_x + 8, to_y + (rises ? 20 : -10), edge_style, edge_text(graph));
 }
 
 /// Returns where the table ends.

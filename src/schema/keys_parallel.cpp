@@ -23,11 +23,13 @@ constexpr Key parallel_rows[] = {
     parallel.key<&ParallelOptions::schedule>(
         "1f1b",
         "Order of forward and backward over the stages. All give the same numbers; they differ in "
-        "idle time and memory."),
+        "idle time and memory. zb-h1, zb-h2 and zb-v compute gradients of weights later than those "
+        "of activations, where a stage would be idle; zb-h2 holds the activations of twice as many "
+        "micro-batches."),
     parallel.key<&ParallelOptions::virtual_stages>(
         "1", {.range = counts_from(1)},
         "Pieces of the model that each stage holds. More than 1 needs schedule interleaved, which "
-        "needs at least 2."),
+        "needs at least 2, or zb-v, which needs 2."),
     parallel.key<&ParallelOptions::stage_layers>(
         "", {.unit = "layers", .range = counts_from(0)},
         "Layers of each stage, first to last (with virtual stages: of each piece in the order of "

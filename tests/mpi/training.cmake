@@ -10,6 +10,9 @@ if(TARGET trireme_engine)
   trireme_add_mpi_test(recompute RANKS 1 2 4 SLOW_RANKS 6 8 TIMEOUT 300
     SOURCES training/recompute_test.cpp training/fp8_options.cpp training/on_cpu.cpp training/training.cpp
     LINK trireme::engine)
+  trireme_add_mpi_test(zero_bubble RANKS 2 4 TIMEOUT 600
+    SOURCES training/zero_bubble_test.cpp training/on_cpu.cpp training/training.cpp
+    LINK trireme::engine)
   trireme_add_mpi_test(part_exchange RANKS 1 2 3 4
     SOURCES training/part_exchange_test.cpp
     LINK trireme::optim)

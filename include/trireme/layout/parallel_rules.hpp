@@ -90,7 +90,8 @@ enum class ParallelRule {
   rows_not_divided,      ///< tensor | micro_batch x sequence_length (sequence)
   virtual_without_interleaved,
   interleaved_without_virtual,
-  interleaved_on_one_stage,
+  interleaved_on_one_stage,  ///< zb-v, too
+  v_without_two_chunks,
   too_many_positions,  ///< pipeline x virtual_stages <= layers
   stage_layers_count,
   stage_layers_empty,  ///< only the first and the last position may be empty

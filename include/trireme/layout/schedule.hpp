@@ -12,14 +12,27 @@
 
 namespace trireme::layout {
 
-enum class ScheduleKind { gpipe, one_forward_one_backward, interleaved };
+enum class ScheduleKind {
+  gpipe,
+  one_forward_one_backward,
+  interleaved,
+  // Qi et al. 2023 (arXiv 2401.10241) and, in the shape of a V, 2024 (arXiv 2405.15362).
+  zero_bubble_h1,
+  zero_bubble_h2,
+  zero_bubble_v
+};
 /// Names of the kinds, in their order.
-inline constexpr std::array<std::string_view, 3> schedule_names{"gpipe", "1f1b", "interleaved"};
+inline constexpr std::array<std::string_view, 6> schedule_names{"gpipe", "1f1b",  "interleaved",
+                                                                "zb-h1", "zb-h2", "zb-v"};
 
 base::Result<ScheduleKind> schedule_kind(std::string_view name);
 std::string_view name(ScheduleKind kind);
 /// Order of the chunks on the stages.
 PlacementKind placement_kind(ScheduleKind kind);
+/// Whether gradients of weights are actions of their own.
+bool splits_backward(ScheduleKind kind);
+/// Whether stages have more than one chunk of the model.
+bool has_virtual_stages(ScheduleKind kind);
 
 enum class ActionKind {
   forward,
@@ -39,7 +52,7 @@ struct Action {
   auto operator<=>(const Action&) const = default;
 };
 
-/// Actions of every stage, in order: actions[stage]. Backward actions of one chunk come in the
+/// Actions of every stage, in order: actions[stage]. Actions of one kind on one chunk come in the
 /// order of their micro-batches in every schedule, so that all schedules add weight gradients in
 /// one order.
 struct Schedule {
@@ -53,7 +66,7 @@ struct Schedule {
 };
 
 /// Refuses what a schedule cannot do (interleaving needs micro-batches in multiples of the
-/// stages, and at least two virtual stages; the others exactly one), naming the valid choices.
+/// stages, and at least two virtual stages; zb-v two; the others one), naming the valid choices.
 base::Result<Schedule> make_schedule(ScheduleKind kind, int stages, int micro_batches,
                                      int virtual_stages);
 

@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace trireme::apps {
 namespace {
@@ -87,15 +88,17 @@ Action prepare_layout(CLI::App& app) {
       app.add_option("--micro-batches", options->micro_batches,
                      "Draws the schedule of a step with so many micro-batches on each replica");
   batches->type_name("N")->check(in_range(1, most_micro_batches).description(""));
+  const std::vector<std::string> schedules(layout::schedule_names.begin(),
+                                           layout::schedule_names.end());
   arguments
       ->add_shortcut(app, "--schedule", "parallel.schedule",
-                     "gpipe, 1f1b or interleaved (key parallel.schedule)")
+                     base::format("{} (key parallel.schedule)", base::join(schedules, ", ")))
       ->type_name("NAME")
-      ->check(one_of({"gpipe", "1f1b", "interleaved"}))
+      ->check(one_of(schedules))
       ->needs(batches);
   arguments
       ->add_shortcut(app, "--virtual-stages", "parallel.virtual_stages",
-                     "Pieces of the model on each stage, interleaved: at least 2 (key "
+                     "Pieces of the model on each stage, interleaved: at least 2, zb-v: 2 (key "
                      "parallel.virtual_stages)")
       ->type_name("N")
       ->check(in_range(1, most_micro_batches).description(""))

@@ -33,7 +33,8 @@ struct Arrangement {
   int data;
   int tensor;
   int zero_level;
-  int virtual_stages = 1;
+  /// With two virtual stages where it has them.
+  layout::ScheduleKind schedule = layout::ScheduleKind::one_forward_one_backward;
   optim::RuleKind rule = optim::RuleKind::adamw;
   ownership::Assignment assignment = ownership::Assignment::padded;
 
@@ -41,35 +42,40 @@ struct Arrangement {
   int ranks() const { return pipeline * data * tensor; }
   bool has_this_rank() const { return mpi().world_rank().value() < ranks(); }
   std::string text() const {
-    return base::format("{}, zero {}, {} a stage", mesh().text(), zero_level, virtual_stages);
+    return base::format("{}, zero {}, {}", mesh().text(), zero_level, layout::name(schedule));
   }
 };
 
+constexpr auto plain = layout::ScheduleKind::one_forward_one_backward;
+constexpr auto interleaved = layout::ScheduleKind::interleaved;
+constexpr auto zb_v = layout::ScheduleKind::zero_bubble_v;
+
 /// With four tensor-parallel ranks each key head is on two of them.
-const std::vector<Arrangement> arrangements{{1, 1, 1, 0}, {1, 2, 1, 1}, {2, 1, 1, 0, 2},
-                                            {1, 1, 4, 0}, {3, 1, 2, 0}, {2, 2, 2, 1}};
+const std::vector<Arrangement> arrangements{{1, 1, 1, 0}, {1, 2, 1, 1}, {2, 1, 1, 0, interleaved},
+                                            {1, 1, 4, 0}, {3, 1, 2, 0}, {2, 2, 2, 1, zb_v}};
 
 constexpr auto contiguous = ownership::Assignment::contiguous;
 
 const std::vector<Arrangement> arrangements_of_muon{
-    {1, 1, 1, 0, 1, optim::RuleKind::muon},
-    {1, 3, 1, 1, 1, optim::RuleKind::muon},
-    {1, 3, 2, 1, 1, optim::RuleKind::muon, contiguous},
-    {2, 1, 1, 0, 2, optim::RuleKind::muon},
-    {1, 1, 4, 0, 1, optim::RuleKind::muon},
-    {2, 2, 2, 1, 1, optim::RuleKind::muon}};
+    {1, 1, 1, 0, plain, optim::RuleKind::muon},
+    {1, 3, 1, 1, plain, optim::RuleKind::muon},
+    {1, 3, 2, 1, plain, optim::RuleKind::muon, contiguous},
+    {2, 1, 1, 0, interleaved, optim::RuleKind::muon},
+    {1, 1, 4, 0, plain, optim::RuleKind::muon},
+    {2, 2, 2, 1, plain, optim::RuleKind::muon}};
 
 const std::vector<Arrangement> arrangements_of_soap{
-    {1, 3, 1, 1, 1, optim::RuleKind::soap, contiguous},
-    {1, 1, 1, 0, 1, optim::RuleKind::soap},
-    {1, 3, 1, 1, 1, optim::RuleKind::soap},
-    {1, 2, 2, 0, 1, optim::RuleKind::soap},
-    {1, 1, 4, 0, 1, optim::RuleKind::soap},
-    {2, 2, 2, 1, 1, optim::RuleKind::soap}};
+    {1, 3, 1, 1, plain, optim::RuleKind::soap, contiguous},
+    {1, 1, 1, 0, plain, optim::RuleKind::soap},
+    {1, 3, 1, 1, plain, optim::RuleKind::soap},
+    {1, 2, 2, 0, plain, optim::RuleKind::soap},
+    {1, 1, 4, 0, plain, optim::RuleKind::soap},
+    {2, 2, 2, 1, plain, optim::RuleKind::soap}};
 
-const std::vector<Arrangement> arrangements_of_shampoo{{1, 1, 1, 0, 1, optim::RuleKind::shampoo},
-                                                       {2, 1, 1, 0, 2, optim::RuleKind::shampoo},
-                                                       {1, 3, 2, 1, 1, optim::RuleKind::shampoo}};
+const std::vector<Arrangement> arrangements_of_shampoo{
+    {1, 1, 1, 0, plain, optim::RuleKind::shampoo},
+    {2, 1, 1, 0, interleaved, optim::RuleKind::shampoo},
+    {1, 3, 2, 1, plain, optim::RuleKind::shampoo}};
 
 constexpr int saved_after = 2;
 /// The first step's update depends on moments, and the second step shows it.
@@ -81,8 +87,8 @@ engine::EngineOptions options_for(const Arrangement& arrangement) {
   options.model.tie_word_embeddings = true;
   options.sharding.mesh = arrangement.mesh();
   options.sharding.rank = mpi().world_rank();
-  options.schedule.virtual_stages = arrangement.virtual_stages;
-  if (arrangement.virtual_stages > 1) options.schedule.kind = layout::ScheduleKind::interleaved;
+  options.schedule.kind = arrangement.schedule;
+  options.schedule.virtual_stages = layout::has_virtual_stages(arrangement.schedule) ? 2 : 1;
   options.schedule.micro_batch = 1;
   options.schedule.micro_batches =
       (optim::traits(arrangement.rule).updates_matrices ? 12 : 4) / arrangement.data;

@@ -113,6 +113,33 @@ TEST_CASE("training from CUDA graphs has the bits of training kernel by kernel")
   }
 }
 
+TEST_CASE("schedules that split backward train from CUDA graphs as kernel by kernel") {
+  const int ranks = mpi().world_size();
+  if (ranks != 2 && ranks != 4) return;
+  const auto kind =
+      GENERATE(layout::ScheduleKind::zero_bubble_h1, layout::ScheduleKind::zero_bubble_h2,
+               layout::ScheduleKind::zero_bubble_v);
+  const auto recompute =
+      GENERATE(layers::Recompute{}, layers::Recompute{layers::Activation::layer});
+  const auto mesh = ranks == 2 ? layout::Mesh::of(2, 1, 1) : layout::Mesh::of(2, 1, 2);
+  auto options = options_for(Architecture::llama, mesh);
+  options.model.num_hidden_layers = 4;
+  options.model.dropout = 0.1F;
+  options.memory.recompute = recompute;
+  if (ranks == 4) options.sharding.sequence_parallel = model::SequenceParallel::on;
+  CAPTURE(mesh.text(), layout::name(kind));
+  still_going(mesh.text());
+  const auto expected = run_on_device(options, CudaGraphs::no);
+  options.schedule.kind = kind;
+  options.schedule.virtual_stages = layout::has_virtual_stages(kind) ? 2 : 1;
+  const auto plain = run_on_device(options, CudaGraphs::no);
+  CHECK(plain.observed == expected.observed);
+  const auto captured_run = run_on_device(options, CudaGraphs::yes);
+  CHECK(captured_run.observed == plain.observed);
+  CHECK(captured_run.graphs.captured >= 3);
+  CHECK(captured_run.graphs.launched > captured_run.graphs.captured);
+}
+
 namespace {
 
 /// A GPU on which each graph takes as much, and the first launch of one as much again; and

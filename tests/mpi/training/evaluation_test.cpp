@@ -77,10 +77,10 @@ void copy_parameters(engine::Engine& from, engine::Engine& to, device::Kernels& 
 }
 
 /// Stages and virtual stages of two, and the rest of the ranks tensor-parallel.
-engine::EngineOptions interleaved(Architecture architecture) {
+engine::EngineOptions two_chunks(Architecture architecture, ScheduleKind kind) {
   const auto mesh = layout::Mesh::of(2, 1, mpi().world_size() / 2);
   auto options = options_for(architecture, mesh);
-  options.schedule.kind = ScheduleKind::interleaved;
+  options.schedule.kind = kind;
   options.schedule.virtual_stages = 2;
   return options;
 }
@@ -101,12 +101,13 @@ TEST_CASE("evaluation runs without dropout") {
   CHECK(plain.step(0).loss == Approx(expected).epsilon(1e-6));
 }
 
-TEST_CASE("evaluation of an interleaved schedule ends with the loss of one rank") {
+TEST_CASE("evaluation of a schedule with two chunks a stage ends with the loss of one rank") {
   if (mpi().world_size() < 2) return;
+  const auto kind = GENERATE(ScheduleKind::interleaved, ScheduleKind::zero_bubble_v);
   for (const auto architecture : {Architecture::gpt2, Architecture::llama}) {
     CAPTURE(model::name(architecture));
     const double expected = serial_loss(architecture);
-    const auto options = interleaved(architecture);
+    const auto options = two_chunks(architecture, kind);
     const auto groups = mpi_groups(options.sharding.mesh);
     Subject training(options, groups);
     training.step(0);
@@ -114,6 +115,7 @@ TEST_CASE("evaluation of an interleaved schedule ends with the loss of one rank"
     const double found = training.evaluated();
     // Stages alone change no bit where no weight is tied across them.
     const bool same_sums = mpi().world_size() == 2 && !options.model.tie_word_embeddings;
+    CAPTURE(layout::name(kind));
     if (same_sums) CHECK(found == expected);
     CHECK(found == Approx(expected).epsilon(1e-6));
 
@@ -129,7 +131,8 @@ TEST_CASE("evaluation of an interleaved schedule ends with the loss of one rank"
 
 TEST_CASE("an evaluation between two steps changes no bit of training") {
   if (mpi().world_size() < 2) return;
-  const auto options = interleaved(Architecture::llama);
+  const auto kind = GENERATE(ScheduleKind::interleaved, ScheduleKind::zero_bubble_v);
+  const auto options = two_chunks(Architecture::llama, kind);
   const auto groups = mpi_groups(options.sharding.mesh);
   Subject undisturbed(options, groups);
   Subject disturbed(options, groups);

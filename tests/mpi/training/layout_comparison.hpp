@@ -50,7 +50,7 @@ inline engine::EngineOptions options_for(model::Architecture architecture, const
   options.sharding.mesh = mesh;
   options.sharding.rank = base::Rank{mesh.world_size() == 1 ? 0 : mpi().world_rank().value()};
   options.schedule.kind = variant.schedule;
-  if (variant.schedule == layout::ScheduleKind::interleaved) options.schedule.virtual_stages = 2;
+  if (layout::has_virtual_stages(variant.schedule)) options.schedule.virtual_stages = 2;
   const int data = mesh.degree(layout::Axis::data);
   options.schedule.micro_batch = data == 8 ? 1 : 2;
   options.schedule.micro_batches = 24 / static_cast<int>(options.schedule.micro_batch) / data;

@@ -37,6 +37,16 @@ void compare_empty_positions(Comparison& comparison, int layers,
                           plain);
 }
 
+void compare_zero_bubble(Comparison& comparison, const layout::Mesh& mesh, bool is_tied,
+                         const std::vector<Observed>& plain) {
+  comparison.must_be_same({.name = "zb-h1", .schedule = ScheduleKind::zero_bubble_h1}, plain);
+  const Variant v{.name = "zb-v", .schedule = ScheduleKind::zero_bubble_v};
+  if (mesh.degree(Axis::pipeline) > 3) return;
+  if (!is_tied) return comparison.must_be_same(v, plain);
+  // One stage has the table once: embedding and head add to it in turn.
+  comparison.must_be_close(v, comparison.run(v, static_cast<int>(plain.size())), plain);
+}
+
 /// Everything that must not change a bit, one at a time.
 void compare_variants_apart(Comparison& comparison, const layout::Mesh& mesh, int layers,
                             bool is_tied, const std::vector<Observed>& plain) {
@@ -49,8 +59,9 @@ void compare_variants_apart(Comparison& comparison, const layout::Mesh& mesh, in
   if (can_interleave(mesh)) {
     comparison.must_be_same({.name = "interleaved", .schedule = ScheduleKind::interleaved}, plain);
   }
-  // Chunks of one stage hand over to each other.
-  if (mesh.degree(Axis::pipeline) == 1 && !is_tied) {
+  if (mesh.degree(Axis::pipeline) > 1) {
+    compare_zero_bubble(comparison, mesh, is_tied, plain);
+  } else if (!is_tied) {
     comparison.must_be_same({.name = "own chunk", .schedule = ScheduleKind::interleaved}, plain);
   }
   if (mesh.degree(Axis::pipeline) == 2 && can_interleave(mesh)) {
@@ -71,6 +82,7 @@ void compare_variants_together(Comparison& comparison, const layout::Mesh& mesh,
   comparison.must_be_same(variant, plain);
   if (!can_interleave(mesh)) return;
   comparison.must_be_same({.name = "interleaved", .schedule = ScheduleKind::interleaved}, plain);
+  comparison.must_be_same({.name = "zb-h1", .schedule = ScheduleKind::zero_bubble_h1}, plain);
 }
 
 /// Three and twelve ranks have rows of their own.

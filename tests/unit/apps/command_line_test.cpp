@@ -243,7 +243,8 @@ TEST_CASE("values that an option does not take are refused in words") {
                     "trireme: --ranks: '0' is no whole number from 1 to 1048576\n"
                     "trireme: see: trireme layout --help\n");
   check_usage_error({"layout", "--ranks", "4", "--micro-batches", "4", "--schedule", "1f2b"},
-                    "trireme: --schedule: '1f2b' is not one of gpipe, 1f1b, interleaved; did you "
+                    "trireme: --schedule: '1f2b' is not one of gpipe, 1f1b, interleaved, zb-h1, "
+                    "zb-h2, zb-v; did you "
                     "mean '1f1b'?\n"
                     "trireme: see: trireme layout --help\n");
   check_usage_error({"tokenizer", "train", "--input", "a", "--vocab-size", "300", "--out", "b",

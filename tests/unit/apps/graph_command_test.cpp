@@ -57,7 +57,8 @@ TEST_CASE("a graph's chunks add up to the plan's parameters and FLOPs") {
       {"parallel.pipeline=2"},
       {"parallel.pipeline=2", "model.tie_word_embeddings=true"},
       {"parallel.pipeline=2", "parallel.tensor=2", "parallel.schedule=interleaved",
-       "parallel.virtual_stages=2"}};
+       "parallel.virtual_stages=2"},
+      {"parallel.pipeline=3", "parallel.schedule=zb-v", "parallel.virtual_stages=2"}};
   for (const auto& settings : cases) {
     const auto graph = json_of("graph", settings);
     int world = 1;
@@ -78,6 +79,17 @@ TEST_CASE("a rank holds all of its chunk without tensor parallelism, and a copy 
   CHECK(tied["chunks"][0]["rank_parameters"] == tied["chunks"][0]["parameters"]);
   CHECK(tied["chunks"][1]["rank_parameters"].get<std::int64_t>() ==
         tied["chunks"][1]["parameters"].get<std::int64_t>() + 1000 * 64);
+}
+
+TEST_CASE("in the shape of a V the first stage holds a tied table for both ends, once") {
+  const auto graph = json_of("graph", {"parallel.pipeline=3", "model.tie_word_embeddings=true",
+                                       "parallel.schedule=zb-v", "parallel.virtual_stages=2"});
+  std::vector<int> stages;
+  for (const auto& chunk : graph["chunks"]) {
+    CHECK(chunk["rank_parameters"] == chunk["parameters"]);
+    stages.push_back(chunk["stage"].get<int>());
+  }
+  CHECK(stages == std::vector<int>{0, 1, 2, 2, 1, 0});
 }
 
 TEST_CASE("tensor-parallel ranks cut a layer's matrices, and sequence parallelism the message") {

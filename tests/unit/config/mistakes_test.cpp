@@ -52,8 +52,8 @@ TEST_CASE("mistakes of one value are named with source, key, value, rule and fix
        "ranks divide among themselves); give 0 to 1"},
       {{"parallel.schedule=1f2b"},
        "--set parallel.schedule=1f2b: parallel.schedule = 1f2b is not a choice (order of forward "
-       "and backward over the stages); give one of gpipe, 1f1b, interleaved; did you mean "
-       "'1f1b'?"},
+       "and backward over the stages); give one of gpipe, 1f1b, interleaved, zb-h1, zb-h2, "
+       "zb-v; did you mean '1f1b'?"},
       {{"train.profile=3..1"}, "train.profile = 3..1 (--set) ends before it begins; write 1..3"},
       {{"train.profile=1..101"},
        "train.profile = 1..101 (--set) is 101 steps (readers of traces hold all of them in "
@@ -114,7 +114,7 @@ TEST_CASE("mistakes between keys cite both, with their sources and the nearest v
        "parallel.data = 3 (--set) (each replica takes whole micro-batches); try 6 or 9"},
       {{"parallel.virtual_stages=2"},
        "parallel.virtual_stages = 2 (--set) does not go with parallel.schedule = 1f1b (default) "
-       "(only schedule interleaved gives a stage more than one piece of the model); set "
+       "(only schedules interleaved and zb-v give a stage more than one piece of the model); set "
        "parallel.schedule=interleaved or parallel.virtual_stages=1"},
       {{"parallel.pipeline=2", "parallel.schedule=interleaved"},
        "parallel.schedule = interleaved (--set) needs more than parallel.virtual_stages = 1 "

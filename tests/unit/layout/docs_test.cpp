@@ -28,9 +28,10 @@ struct Example {
   int virtual_stages;
 };
 
-constexpr Example examples[] = {{ScheduleKind::gpipe, 1},
-                                {ScheduleKind::one_forward_one_backward, 1},
-                                {ScheduleKind::interleaved, 2}};
+constexpr Example examples[] = {
+    {ScheduleKind::gpipe, 1},          {ScheduleKind::one_forward_one_backward, 1},
+    {ScheduleKind::interleaved, 2},    {ScheduleKind::zero_bubble_h1, 1},
+    {ScheduleKind::zero_bubble_h2, 1}, {ScheduleKind::zero_bubble_v, 2}};
 
 struct Drawing {
   std::string text;

@@ -78,6 +78,14 @@ TEST_CASE("each rule is broken by itself") {
           a.pipeline = 1;
           a.world_size = 4;
         }) == Rules{ParallelRule::interleaved_on_one_stage});
+  CHECK(broken_by([](A& a) { a.schedule = ScheduleKind::zero_bubble_v; }).empty());
+  CHECK(broken_by([](A& a) {
+          a.schedule = ScheduleKind::zero_bubble_v;
+          a.virtual_stages = 3;
+          a.layers = 6;
+        }) == Rules{ParallelRule::v_without_two_chunks});
+  CHECK(broken_by([](A& a) { a.schedule = ScheduleKind::zero_bubble_h1; }) ==
+        Rules{ParallelRule::virtual_without_interleaved});
   CHECK(broken_by([](A& a) { a.layers = 3; }) == Rules{ParallelRule::too_many_positions});
   CHECK(broken_by([](A& a) {
           a.stage_layers = {1, 2, 1};
@@ -129,8 +137,8 @@ TEST_CASE("a sentence cites quantities and names what sets them in its surface's
   CHECK(found[0].quantities ==
         std::vector{layout::Quantity::virtual_stages, layout::Quantity::schedule});
   CHECK(layout::text(found[0], layout::citation(arrangement)) ==
-        "parallel.virtual_stages = 2 does not go with parallel.schedule = gpipe (only schedule "
-        "interleaved gives a stage more than one piece of the model); set "
+        "parallel.virtual_stages = 2 does not go with parallel.schedule = gpipe (only schedules "
+        "interleaved and zb-v give a stage more than one piece of the model); set "
         "parallel.schedule=interleaved or parallel.virtual_stages=1");
   const auto shouted = layout::text(
       found[0], [](layout::Quantity quantity) { return base::format("<{}>", key_of(quantity)); },

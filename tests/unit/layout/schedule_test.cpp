@@ -88,14 +88,15 @@ TEST_CASE("every schedule runs each micro-batch of a chunk once, in ascending or
 }
 
 TEST_CASE("names of schedules are read back and unknown ones meet suggestions") {
-  for (const ScheduleKind kind : {gpipe, one_f, interleaved}) {
+  for (const ScheduleKind kind : {gpipe, one_f, interleaved, zb_h1, zb_h2, zb_v}) {
     const auto read = schedule_kind(name(kind));
     REQUIRE(read.ok());
     CHECK(*read == kind);
   }
-  CHECK_THAT(schedule_kind("1f2b").failure().text, Contains("parallel.schedule = 1f2b") &&
-                                                       Contains("gpipe, 1f1b, interleaved") &&
-                                                       Contains("did you mean '1f1b'?"));
+  CHECK_THAT(schedule_kind("1f2b").failure().text,
+             Contains("parallel.schedule = 1f2b") &&
+                 Contains("gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v") &&
+                 Contains("did you mean '1f1b'?"));
 }
 
 TEST_CASE("what a schedule cannot do is refused with the valid choices") {
@@ -104,6 +105,9 @@ TEST_CASE("what a schedule cannot do is refused with the valid choices") {
                                                 Contains("try 4 or 8 micro-batches"));
   CHECK_THAT(refusal(interleaved, 4, 3, 2), Contains("try 4 micro-batches"));
   CHECK_THAT(refusal(interleaved, 4, 8, 1), Contains("parallel.virtual_stages = 1"));
+  CHECK_THAT(refusal(zb_v, 4, 8, 1), Contains("set parallel.virtual_stages=2"));
+  CHECK_THAT(refusal(zb_v, 4, 8, 3), Contains("parallel.virtual_stages = 3"));
+  CHECK_THAT(refusal(zb_h1, 4, 8, 2), Contains("parallel.schedule = zb-h1"));
   CHECK_THAT(refusal(one_f, 4, 8, 2), Contains("parallel.virtual_stages = 2") &&
                                           Contains("set parallel.schedule=interleaved"));
   CHECK_THAT(refusal(gpipe, 0, 8, 1), Contains("parallel.pipeline = 0"));

@@ -13,12 +13,6 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-Simulation simulated(const Schedule& schedule, const Costs& costs = {}) {
-  auto simulation = simulate(schedule, costs);
-  REQUIRE(simulation.ok());
-  return *simulation;
-}
-
 std::string refusal(const Schedule& schedule) {
   const auto simulation = simulate(schedule, {});
   REQUIRE_FALSE(simulation.ok());
