@@ -251,7 +251,10 @@ std::vector<std::string> notes(const Config& config) {
                config.cited("optimizer.warmup_steps"), config.cited("optimizer.decay_steps"),
                config.cited("train.steps"), train.steps - optimizer.warmup_steps));
   }
-  if (train.memory_limit > 0 && train.activation_checkpointing) {
+  // A zb-h2 that does not fit is refused.
+  const bool is_looked_at =
+      config.options().parallel.schedule == layout::ScheduleKind::zero_bubble_h2;
+  if (train.memory_limit > 0 && train.activation_checkpointing && !is_looked_at) {
     found.push_back(format("{} has no effect beside {}; auto chooses what fits",
                            config.cited("train.memory_limit"),
                            config.cited("train.activation_checkpointing")));

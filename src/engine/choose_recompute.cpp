@@ -133,6 +133,24 @@ std::string ChosenRecompute::text() const {
       recompute.text(), base::bytes_text(freed_bytes), longer * 100);
 }
 
+base::Status check_held_activations(const EngineOptions& options, std::int64_t limit,
+                                    const Total& total) {
+  if (limit == 0 || options.schedule.kind != layout::ScheduleKind::zero_bubble_h2) return {};
+  const auto bytes = total(options);
+  if (mebibytes_over(bytes, limit) == 0) return {};
+  auto fewer = options;
+  fewer.schedule.kind = layout::ScheduleKind::zero_bubble_h1;
+  const auto& mesh = options.sharding.mesh;
+  const int stages = mesh.degree(Axis::pipeline);
+  return base::usage_failure(base::format(
+      "parallel.schedule = zb-h2 holds activations of {} micro-batches on a stage, and rank {} "
+      "takes {} with them, more than train.memory_limit = {} (zb-h1 holds {}, which take {}); use "
+      "parallel.schedule=zb-h1, train.activation_checkpointing or a larger limit",
+      std::min(2 * stages - 1, options.schedule.micro_batches), options.sharding.rank.value(),
+      base::bytes_text(bytes), base::bytes_text(static_cast<std::size_t>(limit)),
+      std::min(stages, options.schedule.micro_batches), base::bytes_text(total(fewer))));
+}
+
 base::Result<ChosenRecompute> choose_recompute(const EngineOptions& options, std::int32_t mebibytes,
                                                const Total& total) {
   if (mebibytes == 0) return ChosenRecompute{};
@@ -150,10 +168,13 @@ base::Result<ChosenRecompute> choose_recompute(const EngineOptions& options, std
   if (!best) {
     return base::usage_failure(base::format(
         "train.memory_limit is {} too small for stage {}, and computing all of its layers again "
-        "frees {}; use more ranks, a smaller train.micro_batch or a larger limit",
+        "frees {}; use more ranks, a smaller train.micro_batch{} or a larger limit",
         base::bytes_text(bytes),
         options.sharding.mesh.coordinate(Axis::pipeline, options.sharding.rank),
-        base::bytes_text(choice.most())));
+        base::bytes_text(choice.most()),
+        options.schedule.kind == layout::ScheduleKind::zero_bubble_h2
+            ? ", parallel.schedule=zb-h1, which holds about half as many activations,"
+            : ""));
   }
   return *best;
 }

@@ -69,9 +69,8 @@ void TransformerLayer::drop(const MicroBatch& batch, const char* site, const Ten
 Tensor TransformerLayer::through_dropout(const MicroBatch& batch, const char* site,
                                          const Tensor& d_out, const Tensor& room) const {
   if (batch.dropout == 0.0F) return d_out;
-  const bool fits = room && room.dim(0) == d_out.dim(0);
   const auto masked =
-      fits ? room : context_.workspace.allocate(context_.dtype, {d_out.dim(0), d_out.dim(1)});
+      room ? room : context_.workspace.allocate(context_.dtype, {d_out.dim(0), d_out.dim(1)});
   drop(batch, site, d_out, masked);
   return masked;
 }
@@ -149,19 +148,15 @@ void TransformerLayer::backward(const MicroBatch& batch, const Tensor& x,
 }
 
 bool TransformerLayer::weights_read_output_gradient() const {
-  const bool all_rows = context_.local_rows() == context_.rows();
-  return all_rows && context_.config.dropout == 0.0F;
+  return context_.config.dropout == 0.0F;
 }
 
 LayerGradients TransformerLayer::allocate_left(device::Arena& arena) const {
-  const auto room = [&] {
-    return arena.allocate(context_.dtype, {context_.rows(), context_.config.hidden_size});
-  };
-  LayerGradients left{mixer_->allocate_gradients(arena), channel_->allocate_gradients(arena)};
-  if (!left.mixer.d_out) left.mixer.d_out = room();
-  if (!left.channel.d_out && !weights_read_output_gradient()) left.channel.d_out = room();
-  mixer_->allocate_again(arena, discarded_, left.mixer);
-  channel_->allocate_again(arena, discarded_, left.channel);
+  LayerGradients left;
+  left.mixer = mixer_->allocate_left(arena, discarded_);
+  left.channel = channel_->allocate_left(arena, discarded_);
+  left.mixer.d_out = context_.stream(arena);
+  if (!weights_read_output_gradient()) left.channel.d_out = context_.stream(arena);
   return left;
 }
 
@@ -177,8 +172,10 @@ void TransformerLayer::backward_input(const MicroBatch& batch, const Tensor& x,
 
 void TransformerLayer::backward_weight(const LayerActivations& kept, const Tensor& d_out,
                                        const LayerGradients& left) const {
+  const device::ArenaScope scope(context_.workspace);
   auto gradients = left;
-  if (!gradients.channel.d_out) gradients.channel.d_out = d_out;
+  gradients.channel.d_out = gather_rows(context_, left.channel.d_out ? left.channel.d_out : d_out);
+  gradients.mixer.d_out = gather_rows(context_, left.mixer.d_out);
   add_weight_gradients(operands(*kept.mixer, left.mixer), operands(*kept.channel, left.channel),
                        gradients);
 }
@@ -188,18 +185,26 @@ void TransformerLayer::propagate(const MicroBatch& batch, const Tensor& x,
                                  const Tensor& d_x, LayerGradients& gradients) const {
   const SpanScope span(SpanKind::layer_backward_input, {.number = layer_});
   auto& arena = context_.workspace;
-  const auto& stays = gradients.mixer.d_out;
+  const auto stays = gradients.mixer.d_out;
+  const auto give_room = [&](const LayerPart& part, PartGradients& of_part) {
+    // Rows of all ranks are for the input's gradient alone where the weights' come later.
+    if (of_part.d_wide) {
+      of_part.d_out = {};
+    } else {
+      of_part = part.allocate_gradients(arena);
+    }
+  };
   const auto d_norm = arena.allocate(context_.dtype, {x.dim(0), x.dim(1)});
   const auto d_sum = stays && weights_read_output_gradient()
                          ? stays
                          : arena.allocate(context_.dtype, {x.dim(0), x.dim(1)});
   const auto d_channel =
       through_dropout(batch, "dropout.mlp.output", d_out, gradients.channel.d_out);
-  if (!gradients.channel.d_wide) gradients.channel = channel_->allocate_gradients(arena);
+  give_room(*channel_, gradients.channel);
   channel_->backward_input(batch, *whole.channel, d_channel, d_norm, gradients.channel);
   channel_norm_.backward(d_norm, whole.sum, whole.channel_norm, d_out, d_sum);
   const auto d_mixer = through_dropout(batch, "dropout.attention.output", d_sum, stays);
-  if (!gradients.mixer.d_wide) gradients.mixer = mixer_->allocate_gradients(arena);
+  give_room(*mixer_, gradients.mixer);
   mixer_->backward_input(batch, *whole.mixer, d_mixer, d_norm, gradients.mixer);
   mixer_norm_.backward(d_norm, x, whole.mixer_norm, d_sum, d_x);
 }

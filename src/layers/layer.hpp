@@ -49,8 +49,8 @@ class TransformerLayer {
 
   /// Room for what backward_input leaves, where backward_weight comes later.
   LayerGradients allocate_left(device::Arena& arena) const;
-  /// Whether backward_weight reads d_out, which has to stay until then; not where a masked or
-  /// gathered copy is left.
+  /// Whether backward_weight reads d_out, which has to stay until then; not where a masked copy is
+  /// left.
   bool weights_read_output_gradient() const;
   /// The input's gradient, and those of the norms' weights.
   void backward_input(const MicroBatch& batch, const device::Tensor& x,
@@ -79,8 +79,8 @@ class TransformerLayer {
                  LayerGradients& gradients) const;
   void add_weight_gradients(const PartActivations& mixer, const PartActivations& channel,
                             const LayerGradients& gradients) const;
-  /// Gradient through a branch's dropout: a masked copy, or d_out itself. The copy is in `room`, if
-  /// that has as many rows, or in the workspace.
+  /// Gradient through a branch's dropout: a masked copy, in `room` or in the workspace, or d_out
+  /// itself.
   device::Tensor through_dropout(const MicroBatch& batch, const char* site,
                                  const device::Tensor& d_out, const device::Tensor& room) const;
   void drop(const MicroBatch& batch, const char* site, const device::Tensor& from,

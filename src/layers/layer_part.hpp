@@ -25,7 +25,7 @@ struct PartActivations {
 
 /// Tensors that backward_input leaves for backward_weight.
 struct PartGradients {
-  device::Tensor d_out;   // [rows, hidden]: of the part's output
+  device::Tensor d_out;   // [rows, hidden]: of the part's output; left for later: the local rows
   device::Tensor d_wide;  // [rows, width]: of the column-parallel GEMM's output
   // Activations that are not kept, but computed again, where backward_weight comes later.
   device::Tensor input;   // [local_rows, hidden]
@@ -50,9 +50,8 @@ class LayerPart {
   virtual Kept completed(const PartActivations& kept, const PartGradients& gradients) const = 0;
   /// Room for gradients; d_out only where rows of all ranks are gathered in it.
   virtual PartGradients allocate_gradients(device::Arena& arena) const = 0;
-  /// Room for the input and the middle, if they are discarded.
-  virtual void allocate_again(device::Arena& arena, ActivationSet discarded,
-                              PartGradients& gradients) const = 0;
+  /// Room for all but d_out, where backward_weight comes later.
+  virtual PartGradients allocate_left(device::Arena& arena, ActivationSet discarded) const = 0;
 
   /// Reads kept.input and writes all others. out: [local_rows, hidden].
   virtual void forward(const MicroBatch& batch, const PartActivations& kept,

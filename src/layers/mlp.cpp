@@ -66,13 +66,15 @@ PartGradients MlpBlock::allocate_gradients(device::Arena& arena) const {
   return {room_for_rows(context_, arena), place_of_wide(arena), {}, {}};
 }
 
-void MlpBlock::allocate_again(device::Arena& arena, ActivationSet discarded,
-                              PartGradients& gradients) const {
+PartGradients MlpBlock::allocate_left(device::Arena& arena, ActivationSet discarded) const {
+  PartGradients gradients;
+  gradients.d_wide = place_of_wide(arena);
   const bool all = discarded.has(Activation::layer);
   if (all || discarded.has(Activation::norms)) gradients.input = context_.stream(arena);
   if (all || discarded.has(Activation::mlp) || discarded.has(Activation::activation)) {
     gradients.middle = place_of_activated(arena);
   }
+  return gradients;
 }
 
 void MlpBlock::widen(const MlpActivations& kept) const {

@@ -21,8 +21,7 @@ class MlpBlock final : public ChannelPart {
   Kept allocate(device::Arena& arena, ActivationSet discarded) const override;
   Kept completed(const PartActivations& kept, const PartGradients& gradients) const override;
   PartGradients allocate_gradients(device::Arena& arena) const override;
-  void allocate_again(device::Arena& arena, ActivationSet discarded,
-                      PartGradients& gradients) const override;
+  PartGradients allocate_left(device::Arena& arena, ActivationSet discarded) const override;
   void forward(const MicroBatch& batch, const PartActivations& kept,
                const device::Tensor& out) const override;
   void restore(const MicroBatch& batch, const PartActivations& kept,

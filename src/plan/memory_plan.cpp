@@ -188,6 +188,14 @@ base::Result<MemoryPlan> plan_memory(const config::Config& config, const model::
     plan.options = engine::with_recompute(plan.options, plan.chosen.front().recompute);
   }
   plan.ranks = measurements.of(*wanted);
+  auto largest = plan.options;
+  largest.sharding.rank = plan.largest().rank;
+  if (auto status = engine::check_held_activations(
+          largest, config.options().train.memory_limit,
+          [&](const auto& some) { return measurements.total(some); });
+      !status.ok()) {
+    return status.failure();
+  }
   add_copies(keys, plan.ranks);
   return plan;
 }

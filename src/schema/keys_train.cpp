@@ -41,7 +41,8 @@ constexpr Key train_rows[] = {
         "0",
         {.concern = Concern::layout, .type = Type::bytes, .unit = "bytes", .range = at_least(0)},
         "Memory that the arrays of a rank may take (the total that `trireme plan` shows), for "
-        "activation_checkpointing = auto. Leave room for what libraries take beside them."),
+        "activation_checkpointing = auto and for schedule zb-h2, which is refused if it does not "
+        "fit. Leave room for what libraries take beside them."),
     train.key<&TrainOptions::log_every>(
         "1", {.unit = "steps", .range = counts_from(1)},
         "Steps between two log lines; metrics.jsonl has every step."),

@@ -39,7 +39,7 @@ AttentionBlock::AttentionBlock(const StageContext& context, const model::StagePa
 void AttentionBlock::allocate_projections(device::Arena& arena, AttentionActivations& kept) const {
   const auto rows = context_.rows();
   const auto width = context_.config.head_dim;
-  kept.qkv = arena.allocate(context_.dtype, {rows, (heads_ + 2 * kv_heads_) * width});
+  kept.qkv = place_of_qkv(arena);
   if (!context_.config.family().head_norms) return;
   kept.q = arena.allocate(context_.dtype, {rows, heads_, width});
   kept.k = arena.allocate(context_.dtype, {rows, kv_heads_, width});
@@ -80,19 +80,22 @@ LayerPart::Kept AttentionBlock::completed(const PartActivations& kept,
   return whole;
 }
 
-PartGradients AttentionBlock::allocate_gradients(device::Arena& arena) const {
+Tensor AttentionBlock::place_of_qkv(device::Arena& arena) const {
   const auto width = (heads_ + 2 * kv_heads_) * context_.config.head_dim;
-  return {room_for_rows(context_, arena),
-          arena.allocate(context_.dtype, {context_.rows(), width}),
-          {},
-          {}};
+  return arena.allocate(context_.dtype, {context_.rows(), width});
 }
 
-void AttentionBlock::allocate_again(device::Arena& arena, ActivationSet discarded,
-                                    PartGradients& gradients) const {
+PartGradients AttentionBlock::allocate_gradients(device::Arena& arena) const {
+  return {room_for_rows(context_, arena), place_of_qkv(arena), {}, {}};
+}
+
+PartGradients AttentionBlock::allocate_left(device::Arena& arena, ActivationSet discarded) const {
+  PartGradients gradients;
+  gradients.d_wide = place_of_qkv(arena);
   const bool all = discarded.has(Activation::layer);
   if (all || discarded.has(Activation::norms)) gradients.input = context_.stream(arena);
   if (all || discarded.has(Activation::attention)) gradients.middle = place_of_heads(arena);
+  return gradients;
 }
 
 Tensor AttentionBlock::by_sequence(const Tensor& rows_heads_dim) const {

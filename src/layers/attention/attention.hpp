@@ -30,8 +30,7 @@ class AttentionBlock final : public Mixer {
   Kept allocate(device::Arena& arena, ActivationSet discarded) const override;
   Kept completed(const PartActivations& kept, const PartGradients& gradients) const override;
   PartGradients allocate_gradients(device::Arena& arena) const override;
-  void allocate_again(device::Arena& arena, ActivationSet discarded,
-                      PartGradients& gradients) const override;
+  PartGradients allocate_left(device::Arena& arena, ActivationSet discarded) const override;
   void forward(const MicroBatch& batch, const PartActivations& kept,
                const device::Tensor& out) const override;
   void restore(const MicroBatch& batch, const PartActivations& kept,
@@ -56,6 +55,7 @@ class AttentionBlock final : public Mixer {
   device::Tensor by_sequence(const device::Tensor& rows_heads_dim) const;
   device::Attention attention(const MicroBatch& batch, const AttentionActivations& kept) const;
   void allocate_projections(device::Arena& arena, AttentionActivations& kept) const;
+  device::Tensor place_of_qkv(device::Arena& arena) const;
   device::Tensor place_of_heads(device::Arena& arena) const;
   device::Tensor place_of_lse(device::Arena& arena) const;
   /// Attention of the part's rows to themselves and to all that came before them in their sequence.

@@ -34,10 +34,17 @@ engine::EngineOptions fitted_options(const engine::EngineOptions& options,
                                      const config::TrainOptions& keys,
                                      const std::optional<inference::SampleTask>& samples,
                                      comm::ProcessGroup& world) {
-  if (keys.activation_checkpointing) return options;
   const auto total = [&](const engine::EngineOptions& some) {
     return engine::total_bytes(inference::measure_with_samples(some, samples));
   };
+  if (keys.activation_checkpointing) {
+    const bool has_to_fit =
+        options.schedule.kind == layout::ScheduleKind::zero_bubble_h2 && keys.memory_limit > 0;
+    if (has_to_fit) {
+      comm::agree(world, engine::check_held_activations(options, keys.memory_limit, total));
+    }
+    return options;
+  }
   const auto stage = static_cast<std::size_t>(
       options.sharding.mesh.coordinate(Axis::pipeline, options.sharding.rank));
   auto fitted = options;

@@ -11,7 +11,8 @@
 namespace trireme::train {
 
 /// Collective over the world. The options with what this rank's stage computes again in backward
-/// so that its ranks fit into train.memory_limit, where train.activation_checkpointing is auto.
+/// so that its ranks fit into train.memory_limit, where train.activation_checkpointing is auto;
+/// elsewhere schedule zb-h2 has to fit.
 /// Throws AgreedError where they cannot.
 engine::EngineOptions fitted_options(const engine::EngineOptions& options,
                                      const config::TrainOptions& keys,

@@ -136,6 +136,20 @@ TEST_CASE("a plan that chooses what is computed again fits, or says what is miss
              Catch::Contains("'norm'") && Catch::Contains("norms, activation"));
 }
 
+TEST_CASE("a zb-h2 that does not fit is refused with what it and zb-h1 take") {
+  const auto with = [](std::vector<std::string> settings) {
+    settings.insert(settings.end(), {"parallel.pipeline=2", "train.micro_batch=1"});
+    return settings;
+  };
+  const std::string more = "parallel.schedule=zb-h2";
+  const auto total = plan_with(with({more}))["largest"]["total"].get<std::int64_t>();
+  CHECK(plan_with(with({more, "train.memory_limit=" + std::to_string(total)})).contains("ranks"));
+  const auto end = run_plan(with({more, "train.memory_limit=" + std::to_string(total - 1)}));
+  CHECK(end.exit_code == 2);
+  CHECK_THAT(end.err, Catch::Contains("holds activations of 3 micro-batches") &&
+                          Catch::Contains("zb-h1 holds 2") && Catch::Contains("memory_limit"));
+}
+
 TEST_CASE("optimizer.assignment decides who owns matrices where ranks divide them") {
   const std::string contiguous = "optimizer.assignment=contiguous";
   const auto bytes = [](std::vector<std::string> settings) {
