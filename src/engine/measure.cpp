@@ -4,6 +4,7 @@
 #include "trireme/device/pricing.hpp"
 #include "trireme/ownership/price.hpp"
 
+#include <memory>
 #include <vector>
 
 namespace trireme::engine {
@@ -12,29 +13,45 @@ using layout::Axis;
 
 namespace {
 
-/// Groups of a rank that pretend; `moved` grows by the bytes that they move.
-comm::OwnedAxisGroups pretended_groups(const EngineOptions& options, StepTraffic& moved) {
-  return comm::make_dry_run_groups(options.sharding.mesh, options.sharding.rank,
-                                   comm::DryRunData::untouched,
-                                   [&moved](const comm::AxisGroup& group) -> std::size_t* {
-                                     if (group.ends) return nullptr;
-                                     switch (group.axis) {
-                                       case Axis::tensor:
-                                         return &moved.tensor;
-                                       case Axis::pipeline:
-                                         return &moved.messages;
-                                       case Axis::data:
-                                         return &moved.gradients;
-                                     }
-                                     return nullptr;
-                                   });
-}
+/// Groups of a rank that pretend; `moved` grows by the bytes that they move. What hosts tell each
+/// other goes over a group of all ranks, and is not counted.
+class PretendedGroups {
+ public:
+  PretendedGroups(const EngineOptions& options, StepTraffic& moved)
+      : axes_(comm::make_dry_run_groups(options.sharding.mesh, options.sharding.rank,
+                                        comm::DryRunData::untouched,
+                                        [&moved](const comm::AxisGroup& group) -> std::size_t* {
+                                          if (group.ends) return nullptr;
+                                          switch (group.axis) {
+                                            case Axis::tensor:
+                                              return &moved.tensor;
+                                            case Axis::pipeline:
+                                              return &moved.messages;
+                                            case Axis::data:
+                                              return &moved.gradients;
+                                          }
+                                          return nullptr;
+                                        })),
+        all_ranks_(comm::make_dry_run_group(
+            "world", options.sharding.mesh.group(layout::all_axes, options.sharding.rank),
+            options.sharding.rank.value(), comm::DryRunData::untouched)) {}
+
+  comm::AxisGroups views() const {
+    auto views = axes_.views();
+    views.set_all_ranks(*all_ranks_);
+    return views;
+  }
+
+ private:
+  comm::OwnedAxisGroups axes_;
+  std::unique_ptr<comm::ProcessGroup> all_ranks_;
+};
 
 /// Runs a step and an evaluation over memory that only counts.
 MemoryUse pretend(const EngineOptions& options, device::Kernels& kernels,
                   const Beside& beside = {}) {
   StepTraffic moved;
-  const auto groups = pretended_groups(options, moved);
+  const PretendedGroups groups(options, moved);
   auto memory = Memory::measuring();
   Engine engine(options, groups.views(), kernels, memory);
   if (options.use == Use::training) {
@@ -65,7 +82,7 @@ double predicted_seconds(EngineOptions options) {
       options.numerics.gpu_attention ? ownership::MachineSpeeds{} : ownership::speeds_of_cpus();
   options.schedule.micro_batches = options.sharding.mesh.degree(Axis::pipeline);
   StepTraffic moved;
-  const auto groups = pretended_groups(options, moved);
+  const PretendedGroups groups(options, moved);
   auto memory = Memory::measuring();
   double seconds = 0;
   const auto kernels = device::make_pricing_kernels(
@@ -79,7 +96,7 @@ double predicted_seconds(EngineOptions options) {
 
 StepTraffic traffic_of(const EngineOptions& options) {
   StepTraffic moved;
-  const auto groups = pretended_groups(options, moved);
+  const PretendedGroups groups(options, moved);
   auto memory = Memory::measuring();
   const auto kernels = device::make_measuring_kernels();
   Engine engine(options, groups.views(), *kernels, memory);

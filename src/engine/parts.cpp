@@ -235,17 +235,18 @@ SampleParts Engine::Parts::sample_parts() const {
   return parts;
 }
 
-Totals Engine::Parts::own_totals(double loss_sum) const {
+Totals Engine::Parts::own_totals(const ExactSum& losses) const {
   Totals own;
   own.bubble_ns.assign(static_cast<std::size_t>(schedule.stages), 0);
   if (!sample_parts().targets || groups.on(Axis::tensor).rank() != 0) return own;
-  own.loss.add(loss_sum);
+  own.loss = losses;
   own.tokens = batches.counted_tokens();
   return own;
 }
 
 float Engine::Parts::loss_scale() const {
-  if (!sample_parts().targets) return 1.0F;
+  // Steps that are only measured are those of a run, whose loader has counted.
+  if (!sample_parts().targets || memory.of(Purpose::batch).is_measuring()) return 1.0F;
   const auto tokens = expected_tokens
                           ? *expected_tokens
                           : sum_of_counts(groups.on(Axis::data), batches.counted_tokens());

@@ -77,7 +77,7 @@ struct Engine::Parts {
   SampleParts sample_parts() const;
   /// Part of a step's totals that the rank has: of a stage's tensor-parallel ranks the first has
   /// loss and tokens, of which only the last stage has any.
-  Totals own_totals(double loss_sum) const;
+  Totals own_totals(const ExactSum& losses) const;
   /// Factor on the loss of a token. Collective over the data-parallel ranks of the last stage,
   /// where nobody has said how many tokens there are; other stages compute no loss.
   float loss_scale() const;

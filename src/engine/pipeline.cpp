@@ -181,9 +181,9 @@ void PipelineExecutor::run(const std::vector<Action>& actions, float loss_scale,
   for (auto& messages : stage_.messages) messages.finish();
 }
 
-double PipelineExecutor::loss_sum() {
-  double sum = 0;
-  for (const double part : kernels_.finish_sums()) sum += part;
+ExactSum PipelineExecutor::loss_sum() {
+  ExactSum sum;
+  for (const double part : kernels_.finish_sums()) sum.add(part);
   return sum;
 }
 

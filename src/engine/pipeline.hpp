@@ -7,6 +7,7 @@
 
 #include "engine/data/batches.hpp"
 #include "engine/graphs/graphs.hpp"
+#include "engine/totals/exact_sum.hpp"
 
 #include <deque>
 #include <functional>
@@ -121,8 +122,9 @@ class PipelineExecutor {
                         const std::function<void(int)>& seen);
   void poll();
 
-  /// Sum of the losses of the last run; the only function in which the host waits for its kernels.
-  double loss_sum();
+  /// Sum of the losses of the last run's micro-batches; the only function in which the host waits
+  /// for its kernels.
+  ExactSum loss_sum();
   /// Time that the device, or the host where it computes, waited for messages; a wait that the
   /// device has not reached yet is reported by a later call.
   double take_waited_seconds() { return waiting_->take(); }

@@ -53,6 +53,9 @@ if(TARGET trireme_engine)
     trireme_add_mpi_test(fitted_options RANKS 1 2 4
       SOURCES training/starts/fitted_options_test.cpp training/training.cpp
       LINK trireme::train)
+    trireme_add_mpi_test(host_sums RANKS 2
+      SOURCES training/starts/host_sums_test.cpp training/small_run.cpp
+      LINK trireme::train)
     trireme_add_mpi_test(going_on RANKS 1 2
       SOURCES training/starts/going_on_test.cpp training/small_run.cpp
       LINK trireme::train)

@@ -9,10 +9,11 @@
 namespace trireme::engine {
 
 /// Sum of doubles without rounding (Kulisch's long accumulator): its bits depend neither on the
-/// order of the terms nor on who added which. Digits of 16 bits are summed in 32 as integers, by up
-/// to 65,536 ranks.
+/// order of the terms nor on who added which. Digits of 16 bits are summed in 32 as integers.
 class ExactSum {
  public:
+  /// Ranks whose digits have room in 32 bits.
+  static constexpr std::int64_t most_ranks = 65'536;
   /// Words of its digits and of the counts of what is no number.
   static constexpr std::size_t words = 140;
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "totals.hpp"
 
+#include "trireme/base/contract.hpp"
+
 #include <algorithm>
 #include <span>
 
 namespace trireme::engine {
 namespace {
 
-/// Digits of 16 bits, whose sums over 65,536 ranks have room in 32.
+/// Digits of 16 bits, as ExactSum's.
 constexpr std::size_t words_of_count = 4;
 
 void write_count(std::int64_t count, std::vector<std::int32_t>& to) {
@@ -25,8 +27,11 @@ std::int64_t read_count(const std::int32_t* from) {
   return static_cast<std::int64_t>(count);
 }
 
-void sum_words(comm::ProcessGroup& group, std::vector<std::int32_t>& words) {
+/// `each`: ranks whose words are summed already on each of the group's.
+void sum_words(comm::ProcessGroup& group, std::vector<std::int32_t>& words, std::int64_t each = 1) {
   if (group.size() == 1) return;
+  TRIREME_EXPECT(each * group.size() <= ExactSum::most_ranks,
+                 "digits of all ranks have room in a word");
   group.host_group().all_reduce(
       device::Tensor(words.data(), device::DType::i32, {std::ssize(words)}));
 }
@@ -44,8 +49,10 @@ void sum_over_ranks(const comm::AxisGroups& groups, Totals& totals) {
   if (auto* const all = groups.all_ranks()) {
     sum_words(*all, words);
   } else {
+    std::int64_t ranks = 1;
     for (const auto axis : {layout::Axis::data, layout::Axis::tensor, layout::Axis::pipeline}) {
-      sum_words(groups.on(axis), words);
+      sum_words(groups.on(axis), words, ranks);
+      ranks *= groups.on(axis).size();
     }
   }
   const std::int32_t* next = words.data();

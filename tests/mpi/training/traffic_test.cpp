@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traffic of a step by engine::traffic_of is what the operations of a real step move.
+#include "trireme/engine/batch_loader.hpp"
 #include "trireme/engine/measure.hpp"
 #include "trireme/telemetry/spans.hpp"
 
@@ -42,11 +43,16 @@ std::size_t bytes_of(const telemetry::SpanRecorder& recorder, std::string_view g
 void check_step(const engine::EngineOptions& options) {
   const auto traffic = engine::traffic_of(options);
   const auto groups = mpi_groups(options.sharding.mesh);
+  // As a run has one: what hosts tell each other is nobody's gradients.
+  const auto world = mpi().make_world({comm::Backend::automatic, 60});
+  auto views = groups.views();
+  views.set_all_ranks(*world);
   const auto kernels = device::make_reference_kernels();
   auto memory = engine::Memory::host(engine::measure(options));
-  engine::Engine engine(options, groups.views(), *kernels, memory);
+  engine::Engine engine(options, views, *kernels, memory);
   engine.initialise();
   fill(engine, 0);
+  engine.expect_tokens(engine::global_batch(options) * options.schedule.sequence_length);
   telemetry::SpanRecorder recorder;
   engine.run_schedule();
   const auto tensor = bytes_of(recorder, "tp");

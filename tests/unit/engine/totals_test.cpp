@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums that do not depend on the order of their terms, and their way over ranks.
-#include "engine/totals/exact_sum.hpp"
+#include "engine/totals/totals.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/engine/measure.hpp"
+
+#include "unit/engine/stage_options.hpp"
 
 #include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <random>
 #include <span>
 #include <vector>
@@ -40,7 +46,57 @@ double sum_of_words(const std::vector<double>& terms, std::size_t ranks) {
   return sum.value();
 }
 
+/// Kernels by which the losses of three micro-batches are these.
+class AwkwardLosses final : public device::Kernels {
+ public:
+  const char* name() const override { return inner_->name(); }
+  device::Device& device() override { return inner_->device(); }
+  void compute(const device::Operation& operation) override { inner_->issue(operation); }
+  double sum_of_squares(const device::Tensor& x) override { return inner_->sum_of_squares(x); }
+  double sum(const device::Tensor& x) override { return inner_->sum(x); }
+  void start_sum_of_squares(const device::Tensor&) override {}
+  void start_sum(const device::Tensor&) override {}
+  std::vector<double> finish_sums() override { return {0x1p53, 1, 1}; }
+  void synchronize() override { inner_->synchronize(); }
+
+ private:
+  std::unique_ptr<device::Kernels> inner_ = device::make_reference_kernels();
+};
+
 }  // namespace
+
+TEST_CASE("losses of micro-batches are summed exactly, whoever computes which") {
+  const auto mesh = layout::Mesh::of(1, 1, 1);
+  const auto options = testing::options_of_stage(mesh, 0, 2);
+  const auto groups =
+      comm::make_dry_run_groups(mesh, options.sharding.rank, comm::DryRunData::mirrored);
+  AwkwardLosses kernels;
+  auto memory = engine::Memory::host(engine::measure(options));
+  engine::Engine engine(options, groups.views(), kernels, memory);
+  engine.initialise();
+  CHECK(engine.evaluate().loss_sum == 0x1p53 + 2);
+}
+
+TEST_CASE("more ranks than digits have room for are refused") {
+  for (const bool all_at_once : {true, false}) {
+    for (const int ranks : {65'536, 65'792}) {
+      // 65,792 = 256 * 257.
+      const auto mesh = layout::Mesh::of(256, ranks / 256, 1);
+      const auto groups =
+          comm::make_dry_run_groups(mesh, base::Rank{0}, comm::DryRunData::untouched);
+      const auto world = comm::make_dry_run_group("world", mesh.group(layout::all_axes, {}), 0,
+                                                  comm::DryRunData::untouched);
+      auto views = groups.views();
+      if (all_at_once) views.set_all_ranks(*world);
+      engine::Totals totals;
+      if (ranks == 65'536) {
+        CHECK_NOTHROW(engine::sum_over_ranks(views, totals));
+      } else {
+        CHECK_THROWS_AS(engine::sum_over_ranks(views, totals), base::Error);
+      }
+    }
+  }
+}
 
 TEST_CASE("a sum has the same bits in any order and over any number of ranks") {
   std::mt19937_64 engine(7);
