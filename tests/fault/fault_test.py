@@ -3,6 +3,7 @@
 and error within the deadline + 5 s, with nothing left behind.
 
 usage: fault_test.py --mpirun SCRIPT --program FILE --backend shared|mpi --fault NAME
+       [--ranks NUMBER] [--victim RANK]
 """
 
 import argparse
@@ -15,8 +16,6 @@ import tempfile
 import time
 import uuid
 
-RANKS = 3
-VICTIM = 1
 RECORDER = pathlib.Path(__file__).with_name("record_exit.py")
 DEADLINE_SECONDS = 3.0
 GRACE_SECONDS = 5.0
@@ -25,20 +24,21 @@ DONE, PEER, CHECKPOINT, INTERNAL = 0, 5, 6, 70
 # What each fault must look like: exit code of the others, of the victim (None: a signal), words
 # that every other rank says, whether the deadline passes before it is noticed.
 EXPECTED = {
-    "throw-at-start": (PEER, INTERNAL, ["rank 1", "no such luck"], False),
-    "throw": (PEER, CHECKPOINT, ["rank 1", "no space left", "all_reduce"], False),
+    "throw-at-start": (PEER, INTERNAL, ["rank {victim}", "no such luck"], False),
+    "throw": (PEER, CHECKPOINT, ["rank {victim}", "no space left", "all_reduce"], False),
     # Its scope does not end: the others know before.
-    "throw-held-up": (PEER, CHECKPOINT, ["rank 1", "no space left", "all_reduce"], False),
-    "agreed": (CHECKPOINT, CHECKPOINT, ["rank 1", "the disk is full"], False),
+    "throw-held-up": (PEER, CHECKPOINT, ["rank {victim}", "no space left", "all_reduce"], False),
+    "agreed": (CHECKPOINT, CHECKPOINT, ["rank {victim}", "the disk is full"], False),
     # Bytes that are no UTF-8 are a failure like any other.
-    "throw-bytes": (PEER, CHECKPOINT, ["rank 1", "cannot read", "all_reduce"], False),
-    "stop-at-start": (PEER, None, ["in MPI_Init", "comm.start_timeout", "rank 1 (process ",
-                                   "is stopped by a signal"], True),
-    "stop-at-end": (DONE, None, ["in MPI_Finalize", "comm.start_timeout", "rank 1 (process ",
-                                 "is stopped by a signal"], True),
-    "kill": (PEER, None, ["rank 1", "died", "all_reduce"], False),
-    "stop": (PEER, None, ["rank 1", "stopped by a signal", "all_reduce", "number 20"], True),
-    "late": (PEER, None, ["rank 1", "all_reduce", "number 20"], True),
+    "throw-bytes": (PEER, CHECKPOINT, ["rank {victim}", "cannot read", "all_reduce"], False),
+    "stop-at-start": (PEER, None, ["in MPI_Init", "comm.start_timeout",
+                                   "rank {victim} (process ", "is stopped by a signal"], True),
+    "stop-at-end": (DONE, None, ["in MPI_Finalize", "comm.start_timeout",
+                                 "rank {victim} (process ", "is stopped by a signal"], True),
+    "kill": (PEER, None, ["rank {victim}", "died", "all_reduce"], False),
+    "stop": (PEER, None, ["rank {victim}", "stopped by a signal", "all_reduce", "number 20"],
+             True),
+    "late": (PEER, None, ["rank {victim}", "all_reduce", "number 20"], True),
 }
 
 # All ranks throw the same: rank 0 speaks for them.
@@ -72,9 +72,9 @@ def processes_with(token):
 
 def run(arguments, record):
     environment = dict(os.environ, RECORD=str(record))
-    command = [arguments.mpirun, str(RANKS), sys.executable, str(RECORDER), arguments.program,
-               arguments.fault, str(VICTIM), arguments.backend, str(DEADLINE_SECONDS),
-               str(record)]
+    command = [arguments.mpirun, str(arguments.ranks), sys.executable, str(RECORDER),
+               arguments.program, arguments.fault, str(arguments.victim), arguments.backend,
+               str(DEADLINE_SECONDS), str(record)]
     begin = time.time()
     result = subprocess.run(command, env=environment, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True, timeout=45, check=False)
@@ -85,7 +85,8 @@ def check_rank(check, arguments, record, rank, fault_time):
     others_code, victim_code, words, waits = EXPECTED[arguments.fault]
     said = (record / f"{rank}.err").read_text(errors="replace")
     file = record / f"{rank}.exit"
-    wanted = victim_code if rank == VICTIM else others_code
+    victim = arguments.victim
+    wanted = victim_code if rank == victim else others_code
     if wanted is None or (arguments.fault in TOLD_BY_ONE and rank != 0):
         return
     until = time.time() + 5
@@ -106,11 +107,12 @@ def check_rank(check, arguments, record, rank, fault_time):
               f"rank {rank} says what rank 0 says for all: {said}")
         if rank != 0:
             return
-    if rank != VICTIM:
-        for word in words:
+    if rank != victim:
+        for word in (each.format(victim=victim) for each in words):
             check(word in said, f"rank {rank} does not say '{word}' but: {said}")
     last = said.strip().splitlines()[-1] if said.strip() else ""
-    check(last.startswith("trireme: failed with exit code") and "first failing rank 1" in last,
+    check(last.startswith("trireme: failed with exit code")
+          and f"first failing rank {victim}" in last,
           f"the last line of rank {rank} is: {last}")
 
 
@@ -123,7 +125,8 @@ def check_report(check, arguments, record):
     check(file.exists(), "no failure.json")
     if file.exists():
         report = json.loads(file.read_text())
-        check(report["first_failing_rank"] == VICTIM, f"failure.json names another rank: {report}")
+        check(report["first_failing_rank"] == arguments.victim,
+              f"failure.json names another rank: {report}")
         code = EXPECTED[arguments.fault][1]
         check(code in (None, report["exit_code"]), f"failure.json has another code: {report}")
 
@@ -134,6 +137,8 @@ def main():
     parser.add_argument("--program", required=True)
     parser.add_argument("--backend", required=True)
     parser.add_argument("--fault", required=True, choices=EXPECTED)
+    parser.add_argument("--ranks", type=int, default=3)
+    parser.add_argument("--victim", type=int, default=1)
     arguments = parser.parse_args()
     check = Checks()
     with tempfile.TemporaryDirectory(prefix=f"trireme-{uuid.uuid4()}-") as folder:
@@ -142,7 +147,7 @@ def main():
         ended = time.time()
         check(result.returncode != 0, "mpirun reports success")
         fault_time = float((record / "fault.time").read_text())
-        for rank in range(RANKS):
+        for rank in range(arguments.ranks):
             check_rank(check, arguments, record, rank, fault_time)
         check_report(check, arguments, record)
         until = time.time() + 5

@@ -20,6 +20,7 @@ class MpiGroup : public ProcessGroup {
     mpi::Communicator collectives;
     mpi::Communicator messages;
     double timeout_seconds;
+    Relays relays = Relays::among_many;
   };
   MpiGroup(std::string group_name, std::vector<base::Rank> members, Wiring wiring);
   MpiGroup(const MpiGroup&) = delete;
@@ -47,7 +48,7 @@ class MpiGroup : public ProcessGroup {
   struct Round;
 
   std::size_t count() const { return static_cast<std::size_t>(size()); }
-  Position position() const { return {rank(), size()}; }
+  Position position() const { return {rank(), size(), wiring_.relays}; }
   /// The rank `distance` places after this one, and before it.
   int after(int distance) const { return position().after(distance); }
   int before(int distance) const { return position().before(distance); }

@@ -83,6 +83,22 @@ std::vector<Stage> barrier_rounds(const Position& at) {
   return stages;
 }
 
+std::vector<Stage> arrival_rounds(const Position& at, std::span<const base::Rank> members) {
+  const auto number_of = [&](int position) {
+    return position < 0 ? position : members[static_cast<std::size_t>(position)].value();
+  };
+  auto stages = barrier_rounds(at);
+  for (auto& stage : stages) {
+    for (auto& step : stage.steps) {
+      step.to = number_of(step.to);
+      step.from = number_of(step.from);
+    }
+  }
+  const auto once = stages;
+  stages.insert(stages.end(), once.begin(), once.end());
+  return stages;
+}
+
 std::vector<Stage> broadcast_rounds(const Position& at, int root, std::span<std::byte> bytes) {
   const auto own = counted_from(at, root);
   std::vector<Stage> stages;

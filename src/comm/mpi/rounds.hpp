@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "trireme/base/id.hpp"
+
 #include "comm/mpi/stage.hpp"
 
 #include <cstddef>
@@ -13,16 +15,22 @@
 /// message asks its neighbour whom that waits for (watchdog/hang_diagnosis).
 namespace trireme::comm {
 
+enum class Relays {
+  among_many,  ///< small collectives of more than a few ranks are relayed
+  never        ///< nobody could ask a neighbour whom it waits for
+};
+
 /// Position among the members of a group.
 struct Position {
   int rank = 0;
   int size = 1;
+  Relays relays = Relays::among_many;
 
   int after(int distance) const { return (rank + distance) % size; }
   int before(int distance) const { return (rank - distance % size + size) % size; }
   /// Whether small collectives are one exchange of each with each: among so few ranks that is
   /// fastest, and exactly those are missed that do not come.
-  bool is_direct() const { return size <= 4; }
+  bool is_direct() const { return size <= 4 || relays == Relays::never; }
 };
 
 /// Parts [begins[i], begins[i + 1]) of all ranks come to all, in rounds that double what a rank has
@@ -33,6 +41,10 @@ std::vector<Stage> gather_rounds(const Position& at, std::byte* whole,
 /// Nobody's last message comes before all have sent their first: relayed (Hensgen, Finkel and
 /// Manber 1988), or from each to each.
 std::vector<Stage> barrier_rounds(const Position& at);
+
+/// Two barriers among these ranks of a communicator, of which this is number `at.rank`: nobody ends
+/// the second whose peers have given up in the first.
+std::vector<Stage> arrival_rounds(const Position& at, std::span<const base::Rank> members);
 
 /// Bytes of the root come to all, along a binomial tree.
 std::vector<Stage> broadcast_rounds(const Position& at, int root, std::span<std::byte> bytes);

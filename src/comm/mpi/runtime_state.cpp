@@ -142,8 +142,10 @@ World MpiRuntime::State::learn_world() {
 
 std::unique_ptr<NodeStatus> MpiRuntime::State::make_node_status(const World& world) {
   if (local_size == 1) return nullptr;
+  // Relays: nobody says yet for whom it waits, and one that relays would be blamed.
   MpiGroup node("node", world.neighbours(),
-                {&progress_, mpi::dup(node_.get()), mpi::dup(node_.get()), start_timeout_seconds_});
+                {&progress_, mpi::dup(node_.get()), mpi::dup(node_.get()), start_timeout_seconds_,
+                 Relays::never});
   auto status = NodeStatus::create(node, {local_rank, world_rank, node_name});
   if (status.ok()) return std::move(status).value();
   if (local_rank.value() == 0) {
@@ -161,13 +163,12 @@ void MpiRuntime::State::await_members(const std::string& group_name,
                                       double timeout_seconds) {
   std::vector<base::Rank> everybody;
   for (int rank = 0; rank < world_size; ++rank) everybody.emplace_back(rank);
-  Stage stage;
-  for (const auto rank : ranks) {
-    if (rank != world_rank) stage.steps.push_back({rank.value(), {}, rank.value(), {}});
-  }
-  std::vector<Stage> stages{stage, stage};
+  const auto own = std::find(ranks.begin(), ranks.end(), world_rank) - ranks.begin();
+  auto stages = arrival_rounds({static_cast<int>(own), static_cast<int>(ranks.size())}, ranks);
+  // Number: of the groups of this name, so that it is the same for all members.
+  const auto number = ++groups_made_[group_name];
   MpiOperation arrival(
-      progress_, {"make_group", group_name, everybody, ++groups_made_, timeout_seconds, -1},
+      progress_, {"make_group", group_name, everybody, number, timeout_seconds, -1},
       {control_.get(), first_arrival_tag + tag, &control_broken_}, std::move(stages), {});
   arrival.wait();
 }

@@ -9,7 +9,9 @@
 #include "comm/watchdog/watchdog.hpp"
 
 #include <atomic>
+#include <map>
 #include <mutex>
+#include <string>
 
 namespace trireme::comm {
 
@@ -66,7 +68,7 @@ class MpiRuntime::State {
   ProgressEngine progress_;
   CoreSharing core_sharing_ = CoreSharing::own;
   std::unique_ptr<Watchdog> watch_;
-  std::uint64_t groups_made_ = 0;
+  std::map<std::string, std::uint64_t> groups_made_;  // by name
 };
 
 }  // namespace trireme::comm

@@ -154,13 +154,21 @@ std::vector<base::Rank> HangDiagnosis::root_causes() const {
 }
 
 std::vector<base::Rank> HangDiagnosis::cyclic_waiters() const {
-  // Where an operation cannot name the ranks that it waits for, all others count as missing: those
-  // that wait in the same operation have come.
-  auto elsewhere = missing_;
-  std::erase_if(elsewhere, [&](base::Rank rank) {
+  // Ranks that wait in the same operation have come to it: those that relay wait for others in it,
+  // and where an operation cannot name the ranks that it waits for, all others count as missing.
+  std::vector<base::Rank> elsewhere;
+  std::set<base::Rank> visited{world_.self};
+  for (auto open = missing_; !open.empty();) {
+    const auto rank = open.back();
+    open.pop_back();
+    if (!visited.insert(rank).second) continue;
     const auto known = statuses_.find(rank);
-    return known != statuses_.end() && known->second.text.find(operation_) != std::string::npos;
-  });
+    if (known == statuses_.end() || known->second.text.find(operation_) == std::string::npos) {
+      elsewhere.push_back(rank);
+    } else {
+      open.insert(open.end(), known->second.awaited.begin(), known->second.awaited.end());
+    }
+  }
   return elsewhere.empty() ? missing_ : elsewhere;
 }
 

@@ -49,7 +49,7 @@ class HangDiagnosis {
   void take_replies();
   /// Ranks at which chains of waits begin.
   std::vector<base::Rank> root_causes() const;
-  /// Root causes where all ranks wait for each other.
+  /// Root causes where all ranks wait for each other: those that have not come to the operation.
   std::vector<base::Rank> cyclic_waiters() const;
   /// Leaders of the nodes of which no rank has replied.
   std::vector<int> silent_nodes() const;

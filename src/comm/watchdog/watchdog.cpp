@@ -6,6 +6,8 @@
 
 #include "comm/watchdog/failure_message.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <thread>
 
@@ -158,9 +160,9 @@ HangReport Watchdog::diagnose_hang(const PendingOperation& waiting) {
 
 RankStatus Watchdog::status_of(base::Rank rank) const {
   using State = RankStatus::State;
-  const auto self = world_.text(world_.self);
   if (rank == world_.self) {
-    return {awaited_.empty() ? State::computing : State::waiting, awaited_, self};
+    return {awaited_.empty() ? State::computing : State::waiting, awaited_,
+            text_of(rank, ::getpid(), activity_)};
   }
   const auto local = neighbour(rank);
   if (!local) return {};
@@ -180,14 +182,17 @@ std::string Watchdog::describe(base::LocalRank rank) const {
     doing = "has left the run";
   } else if (process_state(process) == 'T') {
     doing = "stopped by a signal";
-  } else if (doing.empty()) {
-    doing = "in no wait of its own";
   }
-  return base::format("rank {} ({}process {} on {}, {})", world_rank.value(),
-                      world_.task_text(world_rank), process, host(world_rank), doing);
+  return text_of(world_rank, process, doing);
+}
+
+std::string Watchdog::text_of(base::Rank rank, int process, const std::string& doing) const {
+  return base::format("rank {} ({}process {} on {}, {})", rank.value(), world_.task_text(rank),
+                      process, host(rank), doing.empty() ? "in no wait of its own" : doing);
 }
 
 void Watchdog::show_activity(std::string_view text) {
+  activity_ = text;
   if (text.empty()) awaited_.clear();
   if (!status_) return;
   status_->set_activity(text);

@@ -61,6 +61,7 @@ class Watchdog final : public PeerMonitor {
   /// Status of a rank of this node.
   RankStatus status_of(base::Rank rank) const;
   std::string describe(base::LocalRank rank) const;
+  std::string text_of(base::Rank rank, int process, const std::string& doing) const;
   [[noreturn]] static void give_up(const PendingOperation& waiting, const FailureCause& cause);
   /// Names the one of two unconnected nodes that the other nodes cannot reach either.
   void find_cut_off_side(const PendingOperation& waiting, FailureCause& cause);
@@ -81,8 +82,9 @@ class Watchdog final : public PeerMonitor {
   /// Connections of this rank to other nodes; null where it holds none.
   std::unique_ptr<TcpLiveness> tcp_;
   HangDiagnosis diagnosis_;
-  /// Ranks that this rank waits for.
+  /// Ranks that this rank waits for, and what in.
   std::vector<base::Rank> awaited_;
+  std::string activity_;
   /// Processes by local rank; that of this rank is unknown.
   std::vector<WatchedProcess> processes_;
   Clock::time_point next_check_;

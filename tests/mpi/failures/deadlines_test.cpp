@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <functional>
+#include <span>
 #include <thread>
 
 using namespace trireme;
@@ -20,12 +21,23 @@ namespace {
 /// One of the staged ones is enough: the deadline is that of the group beneath.
 constexpr std::array patient_backends{Backend::mpi, Backend::shared, Backend::staged_shared,
                                       Backend::nccl, Backend::nccl_joined};
+/// Among more than four ranks only MPI does another thing than among few: they relay.
+std::span<const Backend> backends_here() {
+  return std::span(patient_backends).first(mpi().world_size() > 4 ? 1 : patient_backends.size());
+}
 
 base::Rank last_rank() {
   return base::Rank(mpi().world_size() - 1);
 }
 bool is_late() {
   return mpi().world_rank() == last_rank();
+}
+
+/// To those that cannot tell for whom they wait, or are waited for by ranks that relay, a rank that
+/// has given up must not seem to wait elsewhere yet, as it does in the next barrier.
+void let_others_give_up(const std::string& backend) {
+  if (backend != "nccl" && mpi().world_size() <= 4) return;
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
 }
 
 /// The last rank stays away; all others must learn who, where and what within the deadline.
@@ -59,11 +71,7 @@ void check_absence(ProcessGroup& group, const std::string& operation, std::uint6
     CHECK(thrown);
     const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
     CHECK(waited.count() >= soon_seconds);
-    // NCCL cannot tell for whom it waits: ranks look who waits elsewhere, as in the barrier below
-    // those would that were first to give up.
-    if (std::string(group.backend()) == "nccl") {
-      std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    }
+    let_others_give_up(group.backend());
   }
   meeting->barrier();
 }
@@ -72,11 +80,13 @@ void check_absence(ProcessGroup& group, const std::string& operation, std::uint6
 
 TEST_CASE("a rank that stays away is named by every collective that waits for it") {
   if (mpi().world_size() < 2) return;
-  for (const auto backend : patient_backends) {
+  for (const auto backend : backends_here()) {
     constexpr std::int64_t count = 30001;
     auto values = exact_values(mpi().world_rank().value(), count * mpi().world_size());
     auto others = values;
     std::vector<float> small(8);
+    std::vector<std::int32_t> counts(8);
+    std::vector<float> all_small(static_cast<std::size_t>(mpi().world_size()));
     const auto whole = tensor_of(values);
     const auto part = whole.slice(0, 0, count);
     const auto check = [&](const std::string& operation,
@@ -92,12 +102,49 @@ TEST_CASE("a rank that stays away is named by every collective that waits for it
     check("all_to_all", [&](auto& group) { group.all_to_all(whole, tensor_of(others)); });
     check("broadcast", [&](auto& group) { group.broadcast(whole, last_rank().value()); });
     check("barrier", [&](auto& group) { group.barrier(); });
+    if (mpi().world_size() <= 4) continue;
+    check("all_reduce", [&](auto& group) { group.all_reduce(tensor_of(counts)); });
+    check("all_gather", [&](auto& group) {
+      group.all_gather(tensor_of(small).slice(0, 0, 1), tensor_of(all_small));
+    });
+    check("broadcast",
+          [&](auto& group) { group.broadcast(tensor_of(small), last_rank().value()); });
+  }
+}
+
+TEST_CASE("a rank that waits for a lost message is named by all who wait for it in turn") {
+  if (mpi().world_size() < 2) return;
+  const auto messages = world_of(Backend::mpi);
+  std::vector<base::Rank> others;
+  for (int rank = 0; rank < last_rank().value(); ++rank) others.emplace_back(rank);
+  const auto meeting = is_late() ? nullptr : group_of("others", others, Backend::mpi);
+  std::vector<float> sums(4);
+  std::vector<std::int32_t> counts(4);
+  for (const auto& small : {tensor_of(sums), tensor_of(counts)}) {
+    const auto group = world_of(Backend::mpi, soon_seconds);
+    group->barrier();
+    if (is_late()) {
+      // The first rank sends only when all others have given up.
+      messages->receive(tensor_of(sums), 0, 3);
+      continue;
+    }
+    try {
+      group->all_reduce(small);
+      FAIL("a sum ended without a rank");
+    } catch (const comm::PeerError& error) {
+      CAPTURE(error.what());
+      CHECK(error.absence().ranks == std::vector{last_rank()});
+      CHECK_THAT(error.what(), Catch::Contains("waiting in receive from rank 0"));
+    }
+    let_others_give_up(group->backend());
+    meeting->barrier();
+    if (mpi().world_rank().value() == 0) messages->send(tensor_of(sums), last_rank().value(), 3);
   }
 }
 
 TEST_CASE("a message that does not come names its sender") {
   if (mpi().world_size() < 2) return;
-  for (const auto backend : patient_backends) {
+  for (const auto backend : backends_here()) {
     const auto group = world_of(backend, soon_seconds);
     std::vector<float> values(1000);
     check_absence(*group, "receive", 1,
@@ -107,7 +154,7 @@ TEST_CASE("a message that does not come names its sender") {
 
 TEST_CASE("a message that nobody takes names its receiver") {
   if (mpi().world_size() < 2) return;
-  for (const auto backend : patient_backends) {
+  for (const auto backend : backends_here()) {
     const auto group = world_of(backend, soon_seconds);
     // More than any backend keeps on its way.
     std::vector<float> values(std::size_t{1} << 20);
@@ -120,7 +167,7 @@ TEST_CASE("a rank that makes no group is named by those that do") {
   if (mpi().world_size() < 2) return;
   std::vector<base::Rank> everybody;
   for (int rank = 0; rank < mpi().world_size(); ++rank) everybody.emplace_back(rank);
-  for (const auto backend : patient_backends) {
+  for (const auto backend : backends_here()) {
     // A name of its own: what a group that failed has left on its way reaches none that is made
     // later.
     const auto group_name = base::format("late over {}", name(backend));
@@ -136,6 +183,7 @@ TEST_CASE("a rank that makes no group is named by those that do") {
         CHECK(error.absence().group == group_name);
         CHECK(error.absence().ranks == std::vector<base::Rank>{last_rank()});
       }
+      let_others_give_up("");
     }
     meeting->barrier();
     // Those that came have given up: who comes now waits for them in vain.
@@ -190,7 +238,7 @@ TEST_CASE("a rank hangs", "[.hangs]") {
 }
 
 TEST_CASE("the deadline counts from the wait, not from the start") {
-  for (const auto backend : patient_backends) {
+  for (const auto backend : backends_here()) {
     const auto group = world_of(backend, soon_seconds);
     CAPTURE(group->backend());
     auto values = exact_values(group->rank(), 4099);

@@ -190,9 +190,40 @@ TEST_CASE("nobody leaves a relayed barrier before all have come") {
   }
 }
 
+TEST_CASE("members of a group arrive by their numbers, and end only when all have") {
+  for (const int size : sizes) {
+    if (size == 1) continue;
+    INFO(size << " ranks");
+    // Every third rank of the world, the last first.
+    std::vector<trireme::base::Rank> members;
+    for (int at = size - 1; at >= 0; --at) members.emplace_back(3 * at);
+    const auto plans = [&](int that_gives_up) {
+      Plans all(static_cast<std::size_t>(3 * size));
+      for (int at = 0; at < size; ++at) {
+        auto stages = arrival_rounds({at, size}, members);
+        if (at == that_gives_up) stages.resize(stages.size() / 2);
+        all[static_cast<std::size_t>(3 * (size - 1 - at))] = std::move(stages);
+      }
+      return all;
+    };
+    auto whole = plans(-1);
+    CHECK(run(whole));
+    auto given_up = plans(size / 2);
+    CHECK_FALSE(run(given_up));
+  }
+}
+
+TEST_CASE("where nobody may relay, a barrier is between each and each") {
+  CHECK(barrier_rounds({3, 8}).size() == 3);
+  const auto direct = barrier_rounds({3, 8, Relays::never});
+  REQUIRE(direct.size() == 1);
+  CHECK(sent_by(direct) == 7);
+}
+
 TEST_CASE("at ten thousand ranks a rank sends messages to few others") {
   for (const int size : {1'000, 1'024, 10'000}) {
     const int rounds = doublings(size);
+    const std::vector<trireme::base::Rank> members(static_cast<std::size_t>(size));
     std::vector<std::size_t> words(static_cast<std::size_t>(size) + 1);
     for (std::size_t rank = 0; rank < words.size(); ++rank) words[rank] = 4 * rank;
     std::vector<std::byte> whole(words.back());
@@ -201,6 +232,7 @@ TEST_CASE("at ten thousand ranks a rank sends messages to few others") {
       INFO("rank " << rank << " of " << size);
       const Position at{rank, size};
       CHECK(sent_by(barrier_rounds(at)) == rounds);
+      CHECK(sent_by(arrival_rounds(at, members)) == 2 * rounds);
       CHECK(sent_by(gather_rounds(at, whole.data(), words)) <= 2 * rounds);
       CHECK(sent_by(broadcast_rounds(at, 0, bytes_of(values))) <= rounds);
       CHECK(sent_by(combine_rounds(at, bytes_of(values), nullptr, {})) <= rounds + 1);
