@@ -5,7 +5,8 @@
 #include "trireme/engine/engine.hpp"
 
 #include <cstdint>
-#include <future>
+#include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -24,31 +25,46 @@ struct StepSamples {
   std::vector<std::int32_t> targets;  ///< [sequences, sequence_length], or empty
 };
 
-/// Puts samples of a dataset into the micro-batches of an engine. Sample `cursor + i` of a step
-/// goes to the same place of the global batch whatever the layout.
-class BatchLoader {
+/// Reads what a rank needs of a dataset's samples. Sample `cursor + i` of a step goes to the same
+/// place of the global batch whatever the layout.
+class SampleReader {
  public:
-  /// `dataset` and `engine` outlive this.
-  BatchLoader(const data::TokenDataset& dataset, Engine& engine,
-              SampleOrder order = SampleOrder::drawn);
+  /// `dataset` outlives this, `engine` need not.
+  SampleReader(const data::TokenDataset& dataset, const Engine& engine,
+               SampleOrder order = SampleOrder::drawn);
 
-  /// Reads what the rank needs of a step into `samples`, whose memory is used again; `cursor` is
-  /// the number of the step's first sample. Samples beyond `end` are left out of the loss (targets
-  /// below zero). For any thread. Throws base::Error (checkpoint) for tokens that are none of the
-  /// model's.
+  /// Reads a step into `samples`, whose memory is used again; `cursor` is the number of its first
+  /// sample. Samples beyond `end` are left out of the loss (targets below zero). For any thread.
+  /// Throws base::Error (checkpoint) for tokens that are none of the model's.
   void read(std::uint64_t cursor, std::uint64_t end, StepSamples& samples) const;
-  /// Fills every micro-batch of the rank, and says how many targets there are.
-  void put(const StepSamples& samples) const;
-  /// Both at once.
-  void fill(std::uint64_t cursor, std::uint64_t end = UINT64_MAX);
 
  private:
   void read_sample(std::uint64_t number, std::uint64_t end, std::span<std::int32_t> sample) const;
 
   const data::TokenDataset& dataset_;
-  Engine& engine_;
   SampleOrder order_;
   SampleParts parts_;
+  std::int64_t sequence_length_;
+  std::int64_t sequences_;  ///< of the rank
+  std::uint64_t first_;     ///< of the rank, in a step
+  std::uint64_t global_batch_;
+};
+
+/// Puts samples of a dataset into the micro-batches of an engine.
+class BatchLoader {
+ public:
+  /// `dataset` and `engine` outlive this.
+  BatchLoader(const data::TokenDataset& dataset, Engine& engine,
+              SampleOrder order = SampleOrder::drawn)
+      : engine_(engine), reader_(dataset, engine, order) {}
+
+  /// As SampleReader::read() has them. Fills every micro-batch of the rank, and says how many
+  /// targets there are.
+  void fill(std::uint64_t cursor, std::uint64_t end = UINT64_MAX);
+
+ private:
+  Engine& engine_;
+  SampleReader reader_;
   StepSamples samples_;
 };
 
@@ -56,26 +72,28 @@ class BatchLoader {
 /// read and is not asked for is forgotten: positions in the data are the caller's.
 class ReadAhead {
  public:
+  /// Reads the rank's part of the step with this first sample, on any thread. Keeps what it reads
+  /// with.
+  using Read = std::function<void(std::uint64_t cursor, StepSamples& samples)>;
+
   /// As BatchLoader's.
-  ReadAhead(const data::TokenDataset& dataset, Engine& engine) : loader_(dataset, engine) {}
+  ReadAhead(std::shared_ptr<const data::TokenDataset> dataset, Engine& engine);
+  ReadAhead(Engine& engine, Read read);
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
-  /// Waits for the thread.
-  ~ReadAhead() = default;
+  /// Waits for the thread, unless storage holds it up.
+  ~ReadAhead();
 
-  /// Begins to read the step with this first sample.
+  /// Begins to read the step with this first sample; where no thread can be started, fill() does.
   void start(std::uint64_t cursor);
   /// Fills every micro-batch of the rank: with what is read already if it is this step. Throws what
   /// reading it has thrown.
   void fill(std::uint64_t cursor);
 
  private:
-  BatchLoader loader_;
-  std::uint64_t cursor_ = 0;
-  StepSamples spare_;
-  /// Valid from start() to the next fill(). Waits where it ends; destroyed before what it reads
-  /// with.
-  std::future<StepSamples> under_way_;
+  struct State;
+  Engine& engine_;
+  std::unique_ptr<State> state_;
 };
 
 /// Samples of a step, over all data-parallel ranks.

@@ -127,12 +127,13 @@ class Trainer {
   StartOptions options_;
   /// Lock of the run, on the first rank; destroyed after all else.
   std::optional<record::RunLock> lock_;
-  std::unique_ptr<data::TokenDataset> training_data_;
+  /// Shared with the thread that reads samples ahead.
+  std::shared_ptr<const data::TokenDataset> training_data_;
   /// Fingerprint of the training data, as the first rank sees them.
   std::uint64_t data_fingerprint_ = 0;
   std::unique_ptr<engine::Memory> memory_;
   std::unique_ptr<engine::Engine> engine_;
-  /// Samples of the training data; end before these and the engine do.
+  /// Samples of the training data; end before the engine does.
   std::unique_ptr<engine::ReadAhead> samples_;
   std::unique_ptr<KeptPeak> kept_peak_;
   std::unique_ptr<Report> report_;

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/engine/batch_loader.hpp"
 
+#include "trireme/base/log.hpp"
+
 #include <algorithm>
+#include <chrono>
+#include <future>
+#include <mutex>
+#include <system_error>
 #include <utility>
 
 namespace trireme::engine {
@@ -14,37 +20,58 @@ std::int64_t sequences_of_rank(const EngineOptions& options) {
   return options.schedule.micro_batches * options.schedule.micro_batch;
 }
 
+std::int64_t data_rank(const EngineOptions& options) {
+  return options.sharding.mesh.coordinate(Axis::data, options.sharding.rank);
+}
+
+void put_samples(const StepSamples& samples, Engine& engine) {
+  const auto& schedule = engine.options().schedule;
+  const auto rows = schedule.micro_batch * schedule.sequence_length;
+  for (int index = 0; index < schedule.micro_batches; ++index) {
+    auto& batch = engine.batch(index);
+    batch.first_sequence = static_cast<std::int64_t>(samples.first) + index * schedule.micro_batch;
+    const auto put_part = [&](const std::vector<std::int32_t>& part, const device::Tensor& to) {
+      if (!part.empty()) std::copy_n(part.begin() + index * rows, rows, to.i32());
+    };
+    put_part(samples.tokens, batch.tokens);
+    put_part(samples.targets, batch.targets);
+  }
+  engine.expect_tokens(samples.counted);
+}
+
 }  // namespace
 
 std::int64_t global_batch(const EngineOptions& options) {
   return sequences_of_rank(options) * options.sharding.mesh.degree(Axis::data);
 }
 
-BatchLoader::BatchLoader(const data::TokenDataset& dataset, Engine& engine, SampleOrder order)
-    : dataset_(dataset), engine_(engine), order_(order), parts_(engine.sample_parts()) {}
+SampleReader::SampleReader(const data::TokenDataset& dataset, const Engine& engine,
+                           SampleOrder order)
+    : dataset_(dataset),
+      order_(order),
+      parts_(engine.sample_parts()),
+      sequence_length_(engine.options().schedule.sequence_length),
+      sequences_(sequences_of_rank(engine.options())),
+      first_(static_cast<std::uint64_t>(sequences_ * data_rank(engine.options()))),
+      global_batch_(static_cast<std::uint64_t>(global_batch(engine.options()))) {}
 
-void BatchLoader::read_sample(std::uint64_t number, std::uint64_t end,
-                              std::span<std::int32_t> sample) const {
+void SampleReader::read_sample(std::uint64_t number, std::uint64_t end,
+                               std::span<std::int32_t> sample) const {
   if (order_ == SampleOrder::drawn) return dataset_.sample(number, sample);
   // Samples beyond are not counted, and need not be there.
   dataset_.sample_of_pass(std::min(number, end - 1), sample);
 }
 
-void BatchLoader::read(std::uint64_t cursor, std::uint64_t end, StepSamples& samples) const {
-  const auto& options = engine_.options();
-  const auto seq = options.schedule.sequence_length;
-  const auto sequences = sequences_of_rank(options);
-  const auto elements = static_cast<std::size_t>(sequences * seq);
-  samples.first =
-      cursor + static_cast<std::uint64_t>(
-                   options.sharding.mesh.coordinate(Axis::data, options.sharding.rank) * sequences);
-  const auto batch = static_cast<std::uint64_t>(global_batch(options));
-  samples.counted = static_cast<std::int64_t>(std::min(batch, end - cursor)) * seq;
+void SampleReader::read(std::uint64_t cursor, std::uint64_t end, StepSamples& samples) const {
+  const auto seq = sequence_length_;
+  const auto elements = static_cast<std::size_t>(sequences_ * seq);
+  samples.first = cursor + first_;
+  samples.counted = static_cast<std::int64_t>(std::min(global_batch_, end - cursor)) * seq;
   samples.tokens.resize(parts_.tokens ? elements : 0);
   samples.targets.resize(parts_.targets ? elements : 0);
   if (!parts_.tokens && !parts_.targets) return;
   std::vector<std::int32_t> sample(static_cast<std::size_t>(seq) + 1);
-  for (std::int64_t sequence = 0; sequence < sequences; ++sequence) {
+  for (std::int64_t sequence = 0; sequence < sequences_; ++sequence) {
     const auto number = samples.first + static_cast<std::uint64_t>(sequence);
     read_sample(number, end, sample);
     if (parts_.tokens) std::copy_n(sample.begin(), seq, samples.tokens.begin() + sequence * seq);
@@ -58,43 +85,74 @@ void BatchLoader::read(std::uint64_t cursor, std::uint64_t end, StepSamples& sam
   }
 }
 
-void BatchLoader::put(const StepSamples& samples) const {
-  const auto& schedule = engine_.options().schedule;
-  const auto rows = schedule.micro_batch * schedule.sequence_length;
-  for (int index = 0; index < schedule.micro_batches; ++index) {
-    auto& batch = engine_.batch(index);
-    batch.first_sequence = static_cast<std::int64_t>(samples.first) + index * schedule.micro_batch;
-    const auto put_part = [&](const std::vector<std::int32_t>& part, const device::Tensor& to) {
-      if (!part.empty()) std::copy_n(part.begin() + index * rows, rows, to.i32());
-    };
-    put_part(samples.tokens, batch.tokens);
-    put_part(samples.targets, batch.targets);
-  }
-  engine_.expect_tokens(samples.counted);
+void BatchLoader::fill(std::uint64_t cursor, std::uint64_t end) {
+  reader_.read(cursor, end, samples_);
+  put_samples(samples_, engine_);
 }
 
-void BatchLoader::fill(std::uint64_t cursor, std::uint64_t end) {
-  read(cursor, end, samples_);
-  put(samples_);
+/// Values that the thread uses.
+struct ReadAhead::State {
+  explicit State(Read function) : read(std::move(function)) {}
+
+  Read read;
+  std::uint64_t cursor = 0;
+  StepSamples samples;
+  bool has_warned = false;
+  /// Valid from start() to the next fill(). Waits where it ends; ends before what it reads with.
+  std::future<void> under_way;
+  /// State that was left to its thread before this one: nobody is to take either for lost.
+  State* left_before = nullptr;
+};
+
+ReadAhead::ReadAhead(std::shared_ptr<const data::TokenDataset> dataset, Engine& engine)
+    : ReadAhead(engine, [reader = SampleReader(*dataset, engine), dataset](std::uint64_t cursor,
+                                                                           StepSamples& samples) {
+        reader.read(cursor, UINT64_MAX, samples);
+      }) {}
+
+ReadAhead::ReadAhead(Engine& engine, Read read)
+    : engine_(engine), state_(std::make_unique<State>(std::move(read))) {}
+
+ReadAhead::~ReadAhead() {
+  const auto& thread = state_->under_way;
+  // Training is over, which a call that does not return must not hold up: the thread keeps what it
+  // uses until the process has ended.
+  if (!thread.valid() || thread.wait_for(std::chrono::seconds(1)) == std::future_status::ready) {
+    return;
+  }
+  static std::mutex mutex;
+  static State* left_behind = nullptr;
+  const std::lock_guard lock(mutex);
+  state_->left_before = left_behind;
+  left_behind = state_.release();
 }
 
 void ReadAhead::start(std::uint64_t cursor) {
-  under_way_ = {};
-  cursor_ = cursor;
-  under_way_ =
-      std::async(std::launch::async, [this, cursor, samples = std::move(spare_)]() mutable {
-        loader_.read(cursor, UINT64_MAX, samples);
-        return std::move(samples);
-      });
+  auto& state = *state_;
+  state.under_way = {};
+  state.cursor = cursor;
+  try {
+    state.under_way =
+        std::async(std::launch::async, [&state, cursor] { state.read(cursor, state.samples); });
+  } catch (const std::system_error& error) {
+    if (std::exchange(state.has_warned, true)) return;
+    base::log::local::warning("engine",
+                              "samples are not read a step ahead: a thread does not start: {} (the "
+                              "limit of processes is reached, and each step waits for its own); "
+                              "raise the limit (ulimit -u, pids.max)",
+                              error.code().message());
+  }
 }
 
 void ReadAhead::fill(std::uint64_t cursor) {
-  if (under_way_.valid() && cursor_ == cursor) {
-    spare_ = under_way_.get();
-    return loader_.put(spare_);
+  auto& state = *state_;
+  if (state.under_way.valid() && state.cursor == cursor) {
+    state.under_way.get();
+  } else {
+    state.under_way = {};
+    state.read(cursor, state.samples);
   }
-  under_way_ = {};
-  loader_.fill(cursor);
+  put_samples(state.samples, engine_);
 }
 
 }  // namespace trireme::engine

@@ -138,7 +138,7 @@ void Trainer::load(runtime::Session& session) {
   auto groups = cluster.groups.views();
   groups.set_all_ranks(world);
   engine_ = std::make_unique<engine::Engine>(options, groups, kernels, *memory_);
-  samples_ = std::make_unique<engine::ReadAhead>(*training_data_, *engine_);
+  samples_ = std::make_unique<engine::ReadAhead>(training_data_, *engine_);
   std::unique_ptr<inference::Sampler> sampler;
   if (samples) {
     sampler = std::make_unique<inference::Sampler>(*samples, *engine_, groups, kernels, *memory_);

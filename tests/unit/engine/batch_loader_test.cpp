@@ -10,9 +10,15 @@
 #include "unit/engine/stage_options.hpp"
 
 #include <catch2/catch.hpp>
+#include <pthread.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <future>
 #include <memory>
+#include <system_error>
+#include <thread>
+#include <utility>
 #include <vector>
 
 using namespace trireme;
@@ -27,8 +33,9 @@ constexpr int bad_sample = 25;
 /// Samples in order; sample s begins with token 8 s, modulo the vocabulary.
 class Data {
  public:
-  Data() : set_(open()) {}
-  const data::TokenDataset& set() const { return set_; }
+  Data() : set_(std::make_shared<const data::TokenDataset>(open())) {}
+  const data::TokenDataset& set() const { return *set_; }
+  std::shared_ptr<const data::TokenDataset> shared() const { return set_; }
 
  private:
   data::TokenDataset open() {
@@ -47,7 +54,7 @@ class Data {
   }
 
   tests::TemporaryFolder folder_;
-  data::TokenDataset set_;
+  std::shared_ptr<const data::TokenDataset> set_;
 };
 
 /// A group whose collectives of hosts are counted.
@@ -182,7 +189,7 @@ TEST_CASE("targets beyond the end of a pass are left out, and their samples need
 TEST_CASE("what is read ahead is what would be read, and is forgotten if another step comes") {
   const Data data;
   OneStage one(layout::Mesh::of(1, 1, 1), 0);
-  engine::ReadAhead ahead(data.set(), one.engine());
+  engine::ReadAhead ahead(data.shared(), one.engine());
   ahead.fill(0);
   CHECK(one.tokens() == tokens_from(0, 0));
   ahead.start(4);
@@ -207,7 +214,7 @@ TEST_CASE("what is read ahead is what would be read, and is forgotten if another
 TEST_CASE("broken data read ahead fail the step that needs them, and no other") {
   const Data data;
   OneStage one(layout::Mesh::of(1, 1, 1), 0);
-  engine::ReadAhead ahead(data.set(), one.engine());
+  engine::ReadAhead ahead(data.shared(), one.engine());
   ahead.start(bad_sample - 1);
   ahead.fill(4);
   CHECK(one.tokens() == tokens_from(4, 0));
@@ -222,6 +229,88 @@ TEST_CASE("broken data read ahead fail the step that needs them, and no other") 
   ahead.fill(8);
   CHECK(one.tokens() == tokens_from(8, 0));
   ahead.start(bad_sample);
+}
+
+TEST_CASE("a step that was read ahead is read once, by another thread") {
+  const Data data;
+  OneStage one(layout::Mesh::of(1, 1, 1), 0);
+  const engine::SampleReader reader(data.set(), one.engine());
+  std::vector<std::pair<std::uint64_t, bool>> reads;  // which, and whether by this thread
+  const auto self = std::this_thread::get_id();
+  engine::ReadAhead ahead(one.engine(), [&](std::uint64_t cursor, engine::StepSamples& samples) {
+    reads.emplace_back(cursor, std::this_thread::get_id() == self);
+    reader.read(cursor, UINT64_MAX, samples);
+  });
+  ahead.fill(0);
+  ahead.start(4);
+  ahead.fill(4);
+  CHECK(one.tokens() == tokens_from(4, 0));
+  ahead.start(8);
+  ahead.fill(16);
+  CHECK(reads ==
+        std::vector<std::pair<std::uint64_t, bool>>{{0, true}, {4, false}, {8, false}, {16, true}});
+}
+
+TEST_CASE("an end does not wait for a thread that storage holds up") {
+  const Data data;
+  std::promise<void> answer;
+  std::promise<bool> read;
+  {
+    OneStage one(layout::Mesh::of(1, 1, 1), 0);
+    engine::ReadAhead ahead(one.engine(), [&, set = data.shared(),
+                                           reader = engine::SampleReader(data.set(), one.engine())](
+                                              std::uint64_t cursor, engine::StepSamples& samples) {
+      answer.get_future().wait();
+      reader.read(cursor, UINT64_MAX, samples);
+      read.set_value(samples.tokens == tokens_from(4, 0));
+    });
+    ahead.start(4);
+  }
+  // Once it answers, what the thread uses is still there.
+  answer.set_value();
+  CHECK(read.get_future().get());
+}
+
+namespace {
+
+/// No address space has room for the stacks of threads that begin meanwhile.
+class NoThreads {
+ public:
+  NoThreads() {
+    REQUIRE(::pthread_getattr_default_np(&before_) == 0);
+    pthread_attr_t huge;
+    REQUIRE(::pthread_attr_init(&huge) == 0);
+    REQUIRE(::pthread_attr_setstacksize(&huge, std::size_t{1} << 60) == 0);
+    REQUIRE(::pthread_setattr_default_np(&huge) == 0);
+    ::pthread_attr_destroy(&huge);
+  }
+  NoThreads(const NoThreads&) = delete;
+  NoThreads& operator=(const NoThreads&) = delete;
+  ~NoThreads() {
+    ::pthread_setattr_default_np(&before_);
+    ::pthread_attr_destroy(&before_);
+  }
+
+ private:
+  pthread_attr_t before_{};
+};
+
+}  // namespace
+
+TEST_CASE("where no thread can be started, each step reads its own samples") {
+  const Data data;
+  OneStage one(layout::Mesh::of(1, 1, 1), 0);
+  engine::ReadAhead ahead(data.shared(), one.engine());
+  {
+    const NoThreads limited;
+    CHECK_THROWS_AS(std::thread([] {}), std::system_error);
+    ahead.start(4);
+    ahead.fill(4);
+    CHECK(one.tokens() == tokens_from(4, 0));
+    ahead.start(8);
+  }
+  ahead.fill(8);
+  CHECK(one.tokens() == tokens_from(8, 0));
 }
 
 TEST_CASE("hosts wait for each other once a step, and twice where nobody has counted tokens") {
