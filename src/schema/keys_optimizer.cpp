@@ -74,7 +74,7 @@ constexpr Key optimizer_rows[] = {
         "sqrt(max(out, in)), with which AdamW's learning rate and decay carry over (Liu et al. "
         "2025, arXiv 2502.16982); sqrt(out / in)."),
     optimizer.key<&OptimizerOptions::root_every>(
-        "10", {.unit = "updates", .range = at_least(1)},
+        "10", {.unit = "updates", .range = counts_from(1)},
         "Updates between two roots of the factors (shampoo; Shi et al. 2023, arXiv 2309.06497) or "
         "two renewals of their eigenvectors (soap; Vyas et al. 2024, arXiv 2409.11321); each "
         "matrix has a turn of its own."),

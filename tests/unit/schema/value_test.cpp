@@ -103,6 +103,8 @@ TEST_CASE("whole numbers are read exactly and out of range is refused") {
   CHECK(failure("train.steps", "3000000000") ==
         "train.steps = 3000000000 is too large (optimizer updates of the whole run); give 1 to "
         "2147483647");
+  // Turns are numbers below it, multiplied by numbers of matrices.
+  CHECK_FALSE(parse_value(key("optimizer.root_every"), "2147483648").ok());
   for (const auto* text : {"", "1.5", "0x10", "1 2", "--1", "+-1", "1_000", "\xD9\xA3"}) {
     INFO(text);
     CHECK_FALSE(parse_value(key("train.steps"), text).ok());
