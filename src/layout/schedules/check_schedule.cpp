@@ -17,11 +17,12 @@ std::string text(const Schedule& schedule, const Action& action) {
 namespace {
 
 base::Failure wrong_list(int stage, const std::string& problem) {
-  return {base::ExitCode::internal,
-          base::format("schedule: stage {} {} (a step runs each micro-batch of each chunk forward "
-                       "once and backward once, weight gradients in the order of micro-batches); "
-                       "the generator of its actions must be mended",
-                       stage, problem)};
+  return {
+      base::ExitCode::internal,
+      base::format("schedule: stage {} {} (a step runs each micro-batch of each chunk forward "
+                   "once and backward once, each kind of action in the order of micro-batches); "
+                   "the generator of its actions must be mended",
+                   stage, problem)};
 }
 
 /// Actions of one (chunk, micro-batch) that have been seen.
@@ -47,6 +48,7 @@ base::Status check_stage(const Schedule& schedule, int stage) {
   const auto micro_batches = static_cast<std::size_t>(schedule.micro_batches);
   const auto chunks = static_cast<std::size_t>(schedule.virtual_stages);
   std::vector<Seen> seen(micro_batches * chunks);
+  std::vector<int> next_forward(chunks, 0);
   std::vector<int> next_input(chunks, 0);
   std::vector<int> next_weight(chunks, 0);
   for (const Action& action : schedule.actions[static_cast<std::size_t>(stage)]) {
@@ -59,6 +61,10 @@ base::Status check_stage(const Schedule& schedule, int stage) {
     const auto at = chunk * micro_batches + static_cast<std::size_t>(action.micro_batch);
     if (!mark(seen[at], action.kind)) {
       return wrong_list(stage, "repeats " + text(schedule, action));
+    }
+    // Buffers are taken in the order of the forwards (chunk_buffers.hpp).
+    if (action.kind == ActionKind::forward && action.micro_batch != next_forward[chunk]++) {
+      return wrong_list(stage, "has " + text(schedule, action) + " out of order");
     }
     // Gradients of norms' weights come with those of inputs.
     if (gives_input_gradient(action.kind) && action.micro_batch != next_input[chunk]++) {

@@ -7,6 +7,7 @@
 #include "actions.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <deque>
 #include <limits>
@@ -31,25 +32,23 @@ class Dependencies {
   }
 
   struct Need {
-    ChunkPlace place;
-    ActionKind kind;
-    double available;  ///< not_yet while it is not there
+    ChunkPlace place = no_place;
+    ActionKind kind = ActionKind::forward;
+    double available = 0;  ///< not_yet while it is not there
   };
 
-  /// Inputs of `action` on `stage`: at most two.
-  std::vector<Need> needs(int stage, const Action& action) const {
+  /// Inputs of `action` on `stage`; of one that has fewer, some are nowhere and always there.
+  std::array<Need, 2> needs(int stage, const Action& action) const {
     const ChunkPlace here{stage, action.virtual_stage};
     switch (action.kind) {
       case ActionKind::forward:
-        return from_neighbour(placement_.previous(here), here, action);
+        return {from_neighbour(placement_.previous(here), here, action), Need{}};
       case ActionKind::backward:
-      case ActionKind::backward_input: {
-        auto needs = from_neighbour(placement_.next(here), here, action);
-        needs.push_back({here, ActionKind::forward, forward_end_[index(here, action)]});
-        return needs;
-      }
+      case ActionKind::backward_input:
+        return {from_neighbour(placement_.next(here), here, action),
+                Need{here, ActionKind::forward, forward_end_[index(here, action)]}};
       case ActionKind::backward_weight:
-        return {{here, ActionKind::backward_input, gradient_end_[index(here, action)]}};
+        return {Need{here, ActionKind::backward_input, gradient_end_[index(here, action)]}, Need{}};
     }
     return {};
   }
@@ -63,11 +62,11 @@ class Dependencies {
   }
 
  private:
-  std::vector<Need> from_neighbour(ChunkPlace there, ChunkPlace here, const Action& action) const {
+  Need from_neighbour(ChunkPlace there, ChunkPlace here, const Action& action) const {
     if (there == no_place) return {};
     const auto& ends = action.kind == ActionKind::forward ? forward_end_ : gradient_end_;
     const double travel = there.stage == here.stage ? 0.0 : message_;
-    return {{there, action.kind, ends[index(there, action)] + travel}};
+    return {there, action.kind, ends[index(there, action)] + travel};
   }
 
   std::size_t index(ChunkPlace place, const Action& action) const {

@@ -51,28 +51,35 @@ constexpr Choice second_forward{ActionKind::forward, 1};
 constexpr Choice first_input{ActionKind::backward_input, 0};
 constexpr Choice second_input{ActionKind::backward_input, 1};
 
-/// Order in which a stage that is free takes what is ready, and how many chunks' activations its
-/// first chunk leaves free for its second.
-struct Preference {
-  std::array<Choice, 4> order;
+/// Order in which a stage that is free takes what is ready; gradients of weights come last.
+constexpr std::array<Choice, 4> preferred{second_forward, first_forward, first_input, second_input};
+
+/// How long actions are taken to be, and how many chunks' activations a stage's first chunk leaves
+/// free for its second. A forward is a hair shorter than half a backward: the order of what would
+/// come at once then has forwards first.
+struct Pace {
+  int backward_input;
+  int backward_weight;
   int reserved;
+
+  int ticks(ActionKind kind) const {
+    if (kind == ActionKind::forward) return 99;
+    return kind == ActionKind::backward_weight ? backward_weight : backward_input;
+  }
 };
 
-/// Two orders of all: the shorter of both reaches the shortest makespan there is, 6 m + p - 1
-/// chunks' actions of equal length, wherever m >= 2 p (tests try).
-constexpr Preference preferences[] = {
-    {{second_forward, first_input, first_forward, second_input}, 1},
-    {{second_forward, first_forward, first_input, second_input}, 0}};
+/// The first is the best of few micro-batches, where it reaches the shortest makespan there is,
+/// 6 m + p - 1 chunks' actions of equal length; the others' orders of many micro-batches last where
+/// gradients take unequally long.
+constexpr Pace paces[] = {{100, 100, 0}, {115, 85, 0}, {130, 70, 0}, {130, 70, 1}};
 
-/// Stages that take what is ready, one action after the other. A forward is a hair shorter than the
-/// others: the order of what would come at once then has forwards first, and costs that differ
-/// from these keep most of it.
+/// Stages that take what is ready, one action after the other.
 class GreedyStages {
  public:
-  GreedyStages(const Schedule& schedule, const Preference& preference)
+  GreedyStages(const Schedule& schedule, const Pace& pace)
       : placement_(schedule.placement()),
         micro_batches_(schedule.micro_batches),
-        preference_(preference),
+        pace_(pace),
         begun_(static_cast<std::size_t>(placement_.positions())),
         ended_(begun_),
         held_(static_cast<std::size_t>(placement_.stages), 0),
@@ -115,7 +122,6 @@ class GreedyStages {
     }
   };
 
-  static int ticks(ActionKind kind) { return kind == ActionKind::forward ? 99 : 100; }
   Counts& ended(int position) { return ended_[static_cast<std::size_t>(position)]; }
 
   bool is_ready(const Choice& choice, int position, int micro_batch) {
@@ -123,7 +129,7 @@ class GreedyStages {
     switch (choice.kind) {
       case ActionKind::forward: {
         const auto stage = static_cast<std::size_t>(placement_.place_of(position).stage);
-        const int reserved = choice.virtual_stage == 0 ? preference_.reserved : 0;
+        const int reserved = choice.virtual_stage == 0 ? pace_.reserved : 0;
         return held_[stage] + reserved < placement_.positions() &&
                (position == 0 || ended(position - 1).forward > micro_batch);
       }
@@ -145,14 +151,14 @@ class GreedyStages {
     if (choice.kind == ActionKind::forward) ++held_[index];
     if (choice.kind == ActionKind::backward_weight) --held_[index];
     actions_[index].push_back({choice.kind, begun++, choice.virtual_stage});
-    ends_.push({time_ + ticks(choice.kind), position, choice.kind});
+    ends_.push({time_ + pace_.ticks(choice.kind), position, choice.kind});
     busy_[index] = true;
     return true;
   }
 
   void begin_next(int stage) {
     if (busy_[static_cast<std::size_t>(stage)]) return;
-    for (const auto& choice : preference_.order) {
+    for (const auto& choice : preferred) {
       if (begin(stage, choice)) return;
     }
     for (const int chunk : {0, 1}) {
@@ -173,7 +179,7 @@ class GreedyStages {
 
   Placement placement_;
   int micro_batches_;
-  Preference preference_;
+  Pace pace_;
   std::vector<Counts> begun_;  // [position]
   std::vector<Counts> ended_;  // [position]
   std::vector<int> held_;      // [stage]: chunks' activations
@@ -183,23 +189,23 @@ class GreedyStages {
   int time_ = 0;
 };
 
-/// Makespans with equal costs, and where inputs' gradients take longer than weights', because
-/// attention's core and norms have weights' gradients of no length.
-std::pair<double, double> makespans(const Schedule& schedule) {
+/// Sum of the makespans with equal costs, and where inputs' gradients take longer than weights',
+/// because attention's core and norms have weights' gradients of no length.
+double makespans(const Schedule& schedule) {
   const auto equal = simulate(schedule, {1.0, 1.0, 1.0, 0.0});
   const auto unequal = simulate(schedule, {1.0, 1.3, 0.7, 0.0});
   TRIREME_ENSURE(equal.ok() && unequal.ok(), "a stage that takes what is ready does not stop");
-  return {equal->makespan, unequal->makespan};
+  return equal->makespan + unequal->makespan;
 }
 
 }  // namespace
 
 std::vector<std::vector<Action>> zero_bubble_v_actions(const Schedule& schedule) {
   std::vector<std::vector<Action>> best;
-  std::pair<double, double> shortest;
-  for (const auto& preference : preferences) {
+  double shortest = 0;
+  for (const auto& pace : paces) {
     auto tried = schedule;
-    tried.actions = GreedyStages(schedule, preference).run();
+    tried.actions = GreedyStages(schedule, pace).run();
     const auto reached = makespans(tried);
     if (!best.empty() && reached >= shortest) continue;
     shortest = reached;

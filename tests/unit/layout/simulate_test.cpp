@@ -183,15 +183,15 @@ TEST_CASE("a planted deadlock names every stage, the action it waits in and what
   Schedule schedule = made(one_f, 3, 2);
   // Stage 1 wants micro-batch 1 before stage 0, which wants 0 back first, has sent it.
   schedule.actions[0] = {forward(0), backward(0), forward(1), backward(1)};
-  schedule.actions[1] = {forward(1), forward(0), backward(0), backward(1)};
+  schedule.actions[1] = {forward(0), forward(1), backward(0), backward(1)};
   const std::string text = refusal(schedule);
   CHECK_THAT(text, Contains("cannot finish"));
   CHECK_THAT(text, Contains("stage 0 waits in backward of micro-batch 0 for backward of "
                             "micro-batch 0 on stage 1"));
   CHECK_THAT(text, Contains("stage 1 waits in forward of micro-batch 1 for forward of "
                             "micro-batch 1 on stage 0"));
-  CHECK_THAT(text, Contains("stage 2 waits in forward of micro-batch 0 for forward of "
-                            "micro-batch 0 on stage 1"));
+  CHECK_THAT(text, Contains("stage 2 waits in forward of micro-batch 1 for forward of "
+                            "micro-batch 1 on stage 1"));
 }
 
 TEST_CASE("a deadlock leaves out the stages that finish") {

@@ -58,19 +58,30 @@ TEST_CASE("more activations hide an input's gradient that takes longer than the 
   }
 }
 
-TEST_CASE("the shape of a V reaches the least makespan with two micro-batches a stage or more") {
+TEST_CASE("the shape of a V reaches the least makespan with two micro-batches a stage") {
   for (const int p : {1, 2, 3, 4, 5, 6, 8, 10, 12, 16}) {
-    for (const int m : {2 * p, 2 * p + 1, 3 * p, 4 * p}) {
+    CAPTURE(p);
+    CHECK(simulated(made(zb_v, p, 2 * p, 2)).makespan == Approx(6 * 2 * p + p - 1));
+  }
+}
+
+TEST_CASE("the shape of a V idles less than straight pipelines, whether gradients cost the same") {
+  for (const int p : {2, 3, 4, 6, 8, 12, 16}) {
+    for (const int m : {2 * p, 2 * p + 1, 3 * p, 4 * p, 6 * p, 8 * p, 16 * p}) {
       CAPTURE(p, m);
-      CHECK(simulated(made(zb_v, p, m, 2)).makespan == Approx(6 * m + p - 1));
+      const auto v = made(zb_v, p, m, 2);
+      const auto straight = made(zb_h1, p, m);
+      const auto whole = made(one_f, p, m);
+      const auto equal_v = simulated(v, halved({})).bubble_fraction;
+      const auto unequal_v = simulated(v, halved(unequal)).bubble_fraction;
+      CHECK(equal_v < simulated(whole).bubble_fraction);
+      CHECK(unequal_v < simulated(whole, unequal).bubble_fraction);
+      CHECK(equal_v + unequal_v <=
+            simulated(straight).bubble_fraction + simulated(straight, unequal).bubble_fraction);
     }
   }
-  for (const int p : {2, 4, 8}) {
-    const auto straight = simulated(made(zb_h1, p, 2 * p), unequal);
-    const auto v = simulated(made(zb_v, p, 2 * p, 2), halved(unequal));
-    CHECK(v.makespan < simulated(made(one_f, p, 2 * p), unequal).makespan);
-    CHECK(v.bubble_fraction < straight.bubble_fraction + 0.03);
-  }
+  // Many micro-batches of unequal gradients, where an order for equal ones idles 10.2 %.
+  CHECK(simulated(made(zb_v, 8, 64, 2), halved(unequal)).bubble_fraction < 0.05);
 }
 
 TEST_CASE("zero-bubble schedules hold p, 2 p - 1 and p micro-batches' activations on a stage") {
@@ -148,4 +159,16 @@ TEST_CASE("gradients of inputs out of order are refused, because norms' weights 
   REQUIRE_FALSE(simulation.ok());
   CHECK(simulation.failure().text.find(
             "stage 1 has backward_input of micro-batch 1 out of order") != std::string::npos);
+}
+
+TEST_CASE("forwards out of order are refused, because buffers go round in theirs") {
+  auto schedule = made(zb_h1, 2, 2);
+  auto& actions = schedule.actions[0];
+  REQUIRE(actions[0].kind == ActionKind::forward);
+  REQUIRE(actions[1].kind == ActionKind::forward);
+  std::swap(actions[0], actions[1]);
+  const auto simulation = simulate(schedule, {});
+  REQUIRE_FALSE(simulation.ok());
+  CHECK(simulation.failure().text.find("stage 0 has forward of micro-batch 1 out of order") !=
+        std::string::npos);
 }
