@@ -211,8 +211,12 @@ void Rules::even_layers() {
        ++choice) {
     if (layers % (choice * virtual_stages) == 0) choices.push_back(choice);
   }
-  const auto advice = choices.empty() ? std::string("set [virtual_stages]=1")
-                                      : format("try [pipeline] = {}", base::join(choices, ", "));
+  // These schedules take no single virtual stage.
+  const bool has_more = given_.schedule && has_virtual_stages(*given_.schedule);
+  const auto advice = choices.empty()
+                          ? std::string(has_more ? "set [schedule]=1f1b and [virtual_stages]=1"
+                                                 : "set [virtual_stages]=1")
+                          : format("try [pipeline] = {}", base::join(choices, ", "));
   if (virtual_stages == 1) {
     add(ParallelRule::too_many_positions, {Quantity::pipeline, Quantity::layers},
         "<pipeline> is more than <layers> (each stage holds at least one layer); " + advice);

@@ -129,6 +129,19 @@ TEST_CASE("numbers beyond any machine break rules and nothing else") {
   CHECK_FALSE(broken(huge).empty());
 }
 
+TEST_CASE("too few layers for two virtual stages are sent to a schedule that has one") {
+  auto arrangement = whole();
+  arrangement.layers = 1;
+  for (const auto kind : {ScheduleKind::interleaved, ScheduleKind::zero_bubble_v}) {
+    arrangement.schedule = kind;
+    const auto found = layout::violations(arrangement);
+    REQUIRE_FALSE(found.empty());
+    CHECK(found[0].rule == ParallelRule::too_many_positions);
+    CHECK(layout::text(found[0], layout::citation(arrangement))
+              .ends_with("set parallel.schedule=1f1b and parallel.virtual_stages=1"));
+  }
+}
+
 TEST_CASE("a sentence cites quantities and names what sets them in its surface's words") {
   auto arrangement = whole();
   arrangement.schedule = ScheduleKind::gpipe;
