@@ -252,8 +252,9 @@ std::vector<std::string> notes(const Config& config) {
                config.cited("train.steps"), train.steps - optimizer.warmup_steps));
   }
   // A zb-h2 that does not fit is refused.
+  const auto& parallel = config.options().parallel;
   const bool is_looked_at =
-      config.options().parallel.schedule == layout::ScheduleKind::zero_bubble_h2;
+      parallel.schedule == layout::ScheduleKind::zero_bubble_h2 && parallel.pipeline != 1;
   if (train.memory_limit > 0 && train.activation_checkpointing && !is_looked_at) {
     found.push_back(format("{} has no effect beside {}; auto chooses what fits",
                            config.cited("train.memory_limit"),

@@ -133,22 +133,30 @@ std::string ChosenRecompute::text() const {
       recompute.text(), base::bytes_text(freed_bytes), longer * 100);
 }
 
+bool must_fit(const EngineOptions& options, std::int64_t limit) {
+  // One stage runs 1f1b, whichever schedule is asked for.
+  return limit > 0 && options.schedule.kind == layout::ScheduleKind::zero_bubble_h2 &&
+         options.sharding.mesh.degree(Axis::pipeline) > 1;
+}
+
 base::Status check_held_activations(const EngineOptions& options, std::int64_t limit,
                                     const Total& total) {
-  if (limit == 0 || options.schedule.kind != layout::ScheduleKind::zero_bubble_h2) return {};
+  if (!must_fit(options, limit)) return {};
   const auto bytes = total(options);
   if (mebibytes_over(bytes, limit) == 0) return {};
   auto fewer = options;
   fewer.schedule.kind = layout::ScheduleKind::zero_bubble_h1;
-  const auto& mesh = options.sharding.mesh;
-  const int stages = mesh.degree(Axis::pipeline);
+  const auto fewer_bytes = total(fewer);
+  const bool fewer_fit = mebibytes_over(fewer_bytes, limit) == 0;
+  const int stages = options.sharding.mesh.degree(Axis::pipeline);
   return base::usage_failure(base::format(
       "parallel.schedule = zb-h2 holds activations of {} micro-batches on a stage, and rank {} "
       "takes {} with them, more than train.memory_limit = {} (zb-h1 holds {}, which take {}); use "
-      "parallel.schedule=zb-h1, train.activation_checkpointing or a larger limit",
+      "{}train.activation_checkpointing=auto or a larger limit",
       std::min(2 * stages - 1, options.schedule.micro_batches), options.sharding.rank.value(),
       base::bytes_text(bytes), base::bytes_text(static_cast<std::size_t>(limit)),
-      std::min(stages, options.schedule.micro_batches), base::bytes_text(total(fewer))));
+      std::min(stages, options.schedule.micro_batches), base::bytes_text(fewer_bytes),
+      fewer_fit ? "parallel.schedule=zb-h1, " : ""));
 }
 
 base::Result<ChosenRecompute> choose_recompute(const EngineOptions& options, std::int32_t mebibytes,

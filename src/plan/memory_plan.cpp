@@ -137,6 +137,22 @@ base::Result<std::vector<engine::ChosenRecompute>> chosen_recompute(engine::Engi
   }
 }
 
+const RankMemory& largest_of(const std::vector<RankMemory>& ranks) {
+  return *std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
+    return engine::total_bytes(a.bytes) < engine::total_bytes(b.bytes);
+  });
+}
+
+/// Refuses what a start refuses because the largest of all ranks does not fit.
+base::Status check_all_ranks(engine::EngineOptions options, std::int64_t limit,
+                             Measurements& measurements) {
+  if (!engine::must_fit(options, limit)) return {};
+  const auto all = chosen({}, options.sharding.mesh.world_size());
+  options.sharding.rank = largest_of(measurements.of(*all)).rank;
+  return engine::check_held_activations(options, limit,
+                                        [&](const auto& some) { return measurements.total(some); });
+}
+
 /// Room for what a rank holds of ranks on other nodes, any of them (checkpoint.local_directory).
 void add_copies(const config::CheckpointOptions& keys, std::vector<RankMemory>& ranks) {
   if (keys.local_directory.empty()) return;
@@ -150,9 +166,7 @@ void add_copies(const config::CheckpointOptions& keys, std::vector<RankMemory>& 
 }  // namespace
 
 const RankMemory& MemoryPlan::largest() const {
-  return *std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
-    return engine::total_bytes(a.bytes) < engine::total_bytes(b.bytes);
-  });
+  return largest_of(ranks);
 }
 
 base::Result<MemoryPlan> plan_memory(const config::Config& config, const model::ModelConfig& model,
@@ -181,21 +195,18 @@ base::Result<MemoryPlan> plan_memory(const config::Config& config, const model::
     plan.attention = device::planned_attention(size, *choice);
   }
   Measurements measurements(*options, *samples, keys.beside_training());
-  if (!config.options().train.activation_checkpointing) {
-    auto choices = chosen_recompute(*options, config.options().train.memory_limit, measurements);
+  const auto limit = config.options().train.memory_limit;
+  if (config.options().train.activation_checkpointing) {
+    if (auto status = check_all_ranks(*options, limit, measurements); !status) {
+      return status.failure();
+    }
+  } else {
+    auto choices = chosen_recompute(*options, limit, measurements);
     if (!choices) return choices.failure();
     plan.chosen = std::move(choices).value();
     plan.options = engine::with_recompute(plan.options, plan.chosen.front().recompute);
   }
   plan.ranks = measurements.of(*wanted);
-  auto largest = plan.options;
-  largest.sharding.rank = plan.largest().rank;
-  if (auto status = engine::check_held_activations(
-          largest, config.options().train.memory_limit,
-          [&](const auto& some) { return measurements.total(some); });
-      !status.ok()) {
-    return status.failure();
-  }
   add_copies(keys, plan.ranks);
   return plan;
 }

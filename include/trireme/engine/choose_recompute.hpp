@@ -40,8 +40,12 @@ base::Result<ChosenRecompute> choose_recompute(
     const EngineOptions& options, std::int32_t mebibytes,
     const std::function<std::size_t(const EngineOptions&)>& total);
 
-/// Refuses schedule zb-h2 where the activations of its 2p - 1 micro-batches do not fit into the
-/// limit (0: there is none), with what `total` counts for it and for zb-h1.
+/// Whether a run is refused where the activations that its schedule holds do not fit into the limit
+/// (0: there is none): that of zb-h2 over more than one stage.
+bool must_fit(const EngineOptions& options, std::int64_t limit);
+
+/// Refuses schedule zb-h2 where the activations of its 2p - 1 micro-batches must fit and do not,
+/// with what `total` counts for it and for zb-h1.
 base::Status check_held_activations(const EngineOptions& options, std::int64_t limit,
                                     const std::function<std::size_t(const EngineOptions&)>& total);
 

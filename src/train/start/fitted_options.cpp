@@ -38,9 +38,7 @@ engine::EngineOptions fitted_options(const engine::EngineOptions& options,
     return engine::total_bytes(inference::measure_with_samples(some, samples));
   };
   if (keys.activation_checkpointing) {
-    const bool has_to_fit =
-        options.schedule.kind == layout::ScheduleKind::zero_bubble_h2 && keys.memory_limit > 0;
-    if (has_to_fit) {
+    if (engine::must_fit(options, keys.memory_limit)) {
       comm::agree(world, engine::check_held_activations(options, keys.memory_limit, total));
     }
     return options;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "trireme/base/json.hpp"
-
 #include "support/temporary_folder.hpp"
-#include "unit/apps/trireme_program.hpp"
+#include "unit/apps/plans.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -11,36 +9,6 @@
 
 using namespace trireme::tests;
 using trireme::base::Json;
-
-namespace {
-
-constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
-
-/// Plan of two sequences of 1024 tokens through 8 heads of 64 that share 2 heads of keys.
-ProgramEnd run_plan(std::vector<std::string> settings) {
-  const TemporaryFolder folder;
-  const auto path = folder.path() / "model.conf";
-  std::ofstream(path) << "[model]\narchitecture = llama\nvocab_size = 1000\nhidden_size = 512\n"
-                         "intermediate_size = 1024\nnum_hidden_layers = 2\n"
-                         "num_attention_heads = 8\nnum_key_value_heads = 2\nhead_dim = 64\n"
-                         "max_position_embeddings = 1024\n"
-                         "[train]\nsequence_length = 1024\nmicro_batch = 2\nglobal_batch = 4\n";
-  std::vector<std::string> arguments{"plan", path.string(), "--ranks", "2", "--json"};
-  for (auto& setting : settings) {
-    arguments.emplace_back("--set");
-    arguments.push_back(std::move(setting));
-  }
-  return run_trireme(std::move(arguments));
-}
-
-Json plan_with(std::vector<std::string> settings) {
-  const auto end = run_plan(std::move(settings));
-  INFO(end.err);
-  REQUIRE(end.exit_code == 0);
-  return Json::parse(end.out);
-}
-
-}  // namespace
 
 TEST_CASE("the plan of a run on GPUs lists what libraries take beside the arenas") {
   const std::string cuda = "numerics.backend=cuda";
@@ -134,20 +102,6 @@ TEST_CASE("a plan that chooses what is computed again fits, or says what is miss
   CHECK_THAT(refusal({automatic}), Catch::Contains("needs train.memory_limit"));
   CHECK_THAT(refusal({"train.activation_checkpointing=norm"}),
              Catch::Contains("'norm'") && Catch::Contains("norms, activation"));
-}
-
-TEST_CASE("a zb-h2 that does not fit is refused with what it and zb-h1 take") {
-  const auto with = [](std::vector<std::string> settings) {
-    settings.insert(settings.end(), {"parallel.pipeline=2", "train.micro_batch=1"});
-    return settings;
-  };
-  const std::string more = "parallel.schedule=zb-h2";
-  const auto total = plan_with(with({more}))["largest"]["total"].get<std::int64_t>();
-  CHECK(plan_with(with({more, "train.memory_limit=" + std::to_string(total)})).contains("ranks"));
-  const auto end = run_plan(with({more, "train.memory_limit=" + std::to_string(total - 1)}));
-  CHECK(end.exit_code == 2);
-  CHECK_THAT(end.err, Catch::Contains("holds activations of 3 micro-batches") &&
-                          Catch::Contains("zb-h1 holds 2") && Catch::Contains("memory_limit"));
 }
 
 TEST_CASE("optimizer.assignment decides who owns matrices where ranks divide them") {

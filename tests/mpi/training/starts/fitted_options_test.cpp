@@ -118,3 +118,26 @@ TEST_CASE("a limit that no recomputation meets is refused on all ranks") {
   CHECK_THROWS_WITH(trireme::train::fitted_options(options, automatic(1 << 10), {}, *world),
                     Catch::Matchers::Contains("train.memory_limit"));
 }
+
+TEST_CASE("a zb-h2 that does not fit on one rank is refused on all, unless stages choose") {
+  if (mpi().world_size() != 2) return;
+  const auto world = mpi().make_world();
+  auto options = options_for(layout::Mesh::of(2, 1, 1));
+  options.schedule.kind = layout::ScheduleKind::zero_bubble_h2;
+  const auto most = largest_total(options, *world);
+  config::TrainOptions keys;
+  keys.activation_checkpointing = std::vector<std::string>{"none"};
+  const auto fitted = [&] { return trireme::train::fitted_options(options, keys, {}, *world); };
+  keys.memory_limit = most + 1024;
+  CHECK(fitted().memory.recompute == layers::Recompute{});
+  // Only the larger stage is above it.
+  keys.memory_limit = most - (std::int64_t{1} << 20);
+  CHECK_THROWS_WITH(fitted(), Catch::Matchers::Contains("holds activations of 3 micro-batches"));
+  keys.activation_checkpointing.reset();
+  CHECK(total(fitted()) <= keys.memory_limit);
+  // One stage runs 1f1b.
+  keys.activation_checkpointing = std::vector<std::string>{"none"};
+  options.sharding.mesh = layout::Mesh::of(1, 2, 1);
+  keys.memory_limit = 1;
+  CHECK_NOTHROW(fitted());
+}
