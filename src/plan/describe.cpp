@@ -20,8 +20,12 @@ namespace {
 
 constexpr std::size_t column_width = 14;
 
-constexpr const char* bubble_assumption =
-    "if stages take equally long, a backward twice a forward, and messages no time";
+const char* bubble_assumption(const engine::EngineOptions& options) {
+  return layout::splits_backward(options.schedule.kind)
+             ? "if stages take equally long, each half of backward as long as forward, and "
+               "messages no time; recomputation and unequal halves make it larger"
+             : "if stages take equally long, a backward twice a forward, and messages no time";
+}
 
 std::string cell(const std::string& text) {
   return format("{:>{}}", text, column_width);
@@ -111,7 +115,7 @@ std::string run_in_words(const MemoryPlan& plan) {
   }
   text +=
       format("schedule {}: bubble {:.1f} % of a step ({})\n", layout::name(options.schedule.kind),
-             plan.bubble_fraction * 100.0, bubble_assumption);
+             plan.bubble_fraction * 100.0, bubble_assumption(options));
   text += held_in_words(options);
   if (options.sharding.mesh.degree(Axis::pipeline) > 1) {
     text += engine::stage_layers(options).text() + "\n";
@@ -240,7 +244,7 @@ base::Json to_json(const MemoryPlan& plan) {
       {"tokens_per_step", plan.tokens_per_step},
       {"bubble_fraction", plan.bubble_fraction},
       {"activation_checkpointing", recomputed_json(plan)},
-      {"bubble_assumes", bubble_assumption},
+      {"bubble_assumes", bubble_assumption(options)},
       {"stage_layers", layers.counts},
       {"stage_balance", layers.balance},
       {"largest", {{"rank", largest.rank.value()}, {"total", engine::total_bytes(largest.bytes)}}},

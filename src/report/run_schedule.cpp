@@ -3,12 +3,19 @@
 
 #include "trireme/layout/arrange.hpp"
 
+#include <algorithm>
+
 namespace trireme::report {
 namespace {
 
 /// Actions of all stages: each is a rectangle of the picture.
 constexpr std::int64_t most_actions = 4000;
 constexpr std::int64_t most_ranks = 4096;
+
+/// Lengths of half-backwards in forwards, with a recomputation of whole layers: gradients of
+/// weights lack attention's core and norms.
+constexpr double longest_backward_input = 2.3;
+constexpr double shortest_backward_weight = 0.7;
 
 bool is_within(std::int64_t value, std::int64_t most) {
   return value >= 1 && value <= most;
@@ -31,9 +38,10 @@ std::optional<RunSchedule> schedule_of(const RunView& run) {
   const auto chunks = run.number("parallel.virtual_stages", 1);
   const auto micro_batches = micro_batches_of(run);
   const auto kind = layout::schedule_kind(run.value("parallel.schedule"));
+  const int kinds = kind.ok() && layout::splits_backward(*kind) ? 3 : 2;
   const bool fits = is_within(stages, most_actions) && stages > 1 &&
                     is_within(chunks, most_actions) && is_within(micro_batches, most_actions) &&
-                    2 * stages * chunks * micro_batches <= most_actions;
+                    kinds * stages * chunks * micro_batches <= most_actions;
   if (!fits || !kind.ok()) return std::nullopt;
   auto schedule = layout::make_schedule(*kind, static_cast<int>(stages),
                                         static_cast<int>(micro_batches), static_cast<int>(chunks));
@@ -42,7 +50,14 @@ std::optional<RunSchedule> schedule_of(const RunView& run) {
   const double share = 1.0 / static_cast<double>(chunks);
   auto simulation = layout::simulate(*schedule, {share, share, share, 0.0});
   if (!simulation.ok()) return std::nullopt;
-  return RunSchedule{std::move(schedule).value(), std::move(simulation).value()};
+  double largest = simulation->bubble_fraction;
+  if (layout::splits_backward(*kind)) {
+    const auto unequal = layout::simulate(
+        *schedule, {share, share * longest_backward_input, share * shortest_backward_weight, 0.0});
+    if (!unequal.ok()) return std::nullopt;
+    largest = std::max(largest, unequal->bubble_fraction);
+  }
+  return RunSchedule{std::move(schedule).value(), std::move(simulation).value(), largest};
 }
 
 std::optional<layout::Mesh> mesh_of(const RunView& run) {

@@ -14,6 +14,9 @@ namespace trireme::report {
 struct RunSchedule {
   layout::Schedule schedule;
   layout::Simulation simulation;
+  /// The same where the halves of backward are actions of their own and their lengths differ most:
+  /// gradients of inputs come with a recomputation of whole layers.
+  double largest_bubble_fraction;
 };
 
 /// Micro-batches of a data-parallel rank in a step; 0 if the configuration does not tell.

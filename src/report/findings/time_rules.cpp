@@ -126,6 +126,17 @@ Verdict stages(const Facts& facts) {
       move_text(facts.step, busiest, idlest, difference, share, placement_of(facts, waits.size())));
 }
 
+namespace {
+
+/// Keys that make the schedule's own bubble smaller, beside more micro-batches.
+const char* smaller_bubble(layout::ScheduleKind kind) {
+  if (kind == layout::ScheduleKind::zero_bubble_v) return "";
+  return layout::splits_backward(kind) ? " or parallel.schedule = zb-v"
+                                       : " or parallel.virtual_stages";
+}
+
+}  // namespace
+
 Verdict bubble(const Facts& facts) {
   const auto schedule = schedule_of(facts.run);
   if (!schedule || stages(facts)) return {};
@@ -133,12 +144,13 @@ Verdict bubble(const Facts& facts) {
   double waited = facts.share(Part::bubble);
   // A slow link keeps every stage waiting, more work of one only the others.
   for (const double wait : stage_waits(facts.start)) waited = std::min(waited, wait);
-  if (waited >= own + idle_beyond_schedule) {
-    const double beyond = of(facts.times, Part::bubble) - own * facts.step_ms;
+  const double most = schedule->largest_bubble_fraction;
+  if (waited >= most + idle_beyond_schedule) {
+    const double beyond = of(facts.times, Part::bubble) - most * facts.step_ms;
     return format(
         "{} is waiting for messages of other stages, though the schedule itself is idle only "
         "{:.0f} %{}: {}ranks share cores",
-        facts.share_text(Part::bubble), 100 * own, traffic_text(facts.step.message_bytes, beyond),
+        facts.share_text(Part::bubble), 100 * most, traffic_text(facts.step.message_bytes, beyond),
         is_within_nodes(facts.run, layout::Axis::pipeline)
             ? ""
             : "the link between stages is slow (trireme bench comm), or ");
@@ -147,10 +159,9 @@ Verdict bubble(const Facts& facts) {
   return format(
       "{} is waiting for other stages, and {:.0f} % is the schedule's own bubble of {} "
       "micro-batches over {} stages: more micro-batches (train.global_batch, a smaller "
-      "train.micro_batch) or "
-      "parallel.virtual_stages make it smaller",
+      "train.micro_batch){} make it smaller",
       facts.share_text(Part::bubble), 100 * own, schedule->schedule.micro_batches,
-      schedule->schedule.stages);
+      schedule->schedule.stages, smaller_bubble(schedule->schedule.kind));
 }
 
 Verdict data(const Facts& facts) {

@@ -149,6 +149,32 @@ TEST_CASE("a schedule of few micro-batches is found idle") {
   CHECK(holds(found.text, "33 % is the schedule's own bubble of 2 micro-batches over 2 stages"));
 }
 
+TEST_CASE("halves of backward that take unequally long are no slow link") {
+  JudgedRun made;
+  // Sixteen micro-batches over eight stages idle for 13 %, and for 22 % where the gradient of the
+  // input comes with a recomputation.
+  made.schedule = "zb-h1";
+  made.pipeline = 8;
+  made.bubble = 25;
+  made.stage_bubbles = std::vector<double>(8, 25);
+  CHECK(is_silent(made));
+  made.bubble = 40;
+  made.stage_bubbles = std::vector<double>(8, 40);
+  CHECK(holds(finding(made).text, "the schedule itself is idle only 22 %: the link"));
+}
+
+TEST_CASE("an idle schedule is told of keys that it takes") {
+  JudgedRun made;
+  made.global_batch = 16;
+  made.bubble = 42;
+  made.stage_bubbles = {42, 42};
+  made.schedule = "zb-h1";
+  const auto text = finding(made).text;
+  CHECK(holds(text, "40 % is the schedule's own bubble of 1 micro-batches over 2 stages"));
+  CHECK(holds(text, "or parallel.schedule = zb-v make it smaller"));
+  CHECK_FALSE(holds(text, "virtual_stages"));
+}
+
 TEST_CASE("starved data are found from their share of a step on") {
   JudgedRun made;
   made.data = 4.9;

@@ -19,6 +19,7 @@ namespace trireme::tests {
 struct JudgedRun {
   std::int64_t steps = 200;
   std::int64_t pipeline = 2;
+  std::string schedule = "1f1b";
   std::int64_t layers = 32;
   std::int64_t micro_batch = 8;
   std::int64_t global_batch = 256;
@@ -41,10 +42,10 @@ inline report::RunView view_of(const JudgedRun& made) {
   const tests::HandMadeRuns runs;
   runs.configure("a", base::format("[model]\nnum_hidden_layers = {}\n", made.layers));
   runs.configure("a",
-                 base::format("[parallel]\ntensor = 2\npipeline = {}\ndata = 2\nschedule = 1f1b\n"
+                 base::format("[parallel]\ntensor = 2\npipeline = {}\ndata = 2\nschedule = {}\n"
                               "virtual_stages = 1\n[train]\nmicro_batch = {}\n"
                               "global_batch = {}\nsequence_length = 1024\n",
-                              made.pipeline, made.micro_batch, made.global_batch));
+                              made.pipeline, made.schedule, made.micro_batch, made.global_batch));
   runs.start("a", 1, made.start_more);
   std::string lines;
   for (int step = 1; step <= made.steps; ++step) {
