@@ -70,7 +70,7 @@ Engine::Parts::Parts(const EngineOptions& given, const comm::AxisGroups& their_g
       schedule(base::value_or_throw(schedule_of(options))),
       buffers(buffers_of(options, schedule)),
       graphs(trains() ? options.memory.cuda_graphs : CudaGraphs::no, groups.on(Axis::tensor),
-             kernels.device()),
+             kernels.device(), actions().size()),
       batches(options.schedule, options.model.dropout, graphs, buffers, kernels.device(), memory),
       tensor_watch(kernels.device().is_host() ? kernels.device().stopwatch() : nullptr),
       context{options.model,

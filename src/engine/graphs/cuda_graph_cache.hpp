@@ -3,6 +3,7 @@
 
 #include "trireme/device/device.hpp"
 
+#include <algorithm>
 #include <compare>
 #include <functional>
 #include <map>
@@ -36,10 +37,14 @@ class CudaGraphCache {
   };
   using Act = std::function<void()>;
 
-  /// Largest number of keys: more graphs would cost memory, and are a sign that no work repeats.
+  /// Largest number of keys, if a step has fewer parts: more graphs would cost memory, and are a
+  /// sign that no work repeats.
   static constexpr std::size_t most_keys = 128;
 
-  explicit CudaGraphCache(device::Device& device) : device_(device) {}
+  /// `parts`: how many a step runs. Buffers of a chunk are rings of unequal lengths, so that a part
+  /// may meet the same addresses again only in the next step.
+  explicit CudaGraphCache(device::Device& device, std::size_t parts = 0)
+      : device_(device), most_keys_(std::max(most_keys, parts)) {}
   CudaGraphCache(const CudaGraphCache&) = delete;
   CudaGraphCache& operator=(const CudaGraphCache&) = delete;
   ~CudaGraphCache() = default;
@@ -102,6 +107,7 @@ class CudaGraphCache {
   void note_growth(std::size_t taken_before);
 
   device::Device& device_;
+  std::size_t most_keys_;
   std::map<Key, Entry> entries_;
   /// Segments of the part that is being captured.
   std::vector<Segment>* capturing_ = nullptr;

@@ -5,10 +5,12 @@
 
 namespace trireme::engine {
 
-Graphs::Graphs(CudaGraphs wanted, comm::ProcessGroup& tensor, device::Device& device)
+Graphs::Graphs(CudaGraphs wanted, comm::ProcessGroup& tensor, device::Device& device,
+               std::size_t parts)
     : wanted_(wanted == CudaGraphs::yes),
       tensor_(tensor),
-      cache_(wanted_ && device.can_capture() ? std::make_unique<CudaGraphCache>(device) : nullptr),
+      cache_(wanted_ && device.can_capture() ? std::make_unique<CudaGraphCache>(device, parts)
+                                             : nullptr),
       breaks_(cache_ ? graph_breaks(tensor, *cache_) : nullptr) {}
 
 Engine::GraphUse Graphs::graph_use() const {

@@ -12,8 +12,8 @@ namespace trireme::engine {
 /// CUDA graphs of a rank's micro-batches, if there are any.
 class Graphs {
  public:
-  /// `tensor` outlives this.
-  Graphs(CudaGraphs wanted, comm::ProcessGroup& tensor, device::Device& device);
+  /// `tensor` outlives this; `parts`: how many a step runs.
+  Graphs(CudaGraphs wanted, comm::ProcessGroup& tensor, device::Device& device, std::size_t parts);
 
   /// True if graphs are configured: memory has room for their static inputs, even if the device
   /// cannot capture.

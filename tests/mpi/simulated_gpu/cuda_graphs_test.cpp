@@ -137,7 +137,11 @@ TEST_CASE("schedules that split backward train from CUDA graphs as kernel by ker
   const auto captured_run = run_on_device(options, CudaGraphs::yes);
   CHECK(captured_run.observed == plain.observed);
   CHECK(captured_run.graphs.captured >= 3);
-  CHECK(captured_run.graphs.launched > captured_run.graphs.captured);
+  // More than all forwards and gradients of inputs: those of weights are launched, too.
+  const auto of_a_kind = static_cast<std::size_t>(steps) *
+                         static_cast<std::size_t>(options.schedule.micro_batches) *
+                         static_cast<std::size_t>(options.schedule.virtual_stages);
+  CHECK(captured_run.graphs.launched > 2 * of_a_kind);
 }
 
 namespace {

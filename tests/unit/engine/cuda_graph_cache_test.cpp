@@ -122,6 +122,23 @@ TEST_CASE("parts that never repeat are not captured for ever") {
   CHECK_THAT(place.cache.reason(), Catch::Contains("more than 128 different parts"));
 }
 
+TEST_CASE("all parts of a long step are captured, if each has addresses of its own") {
+  Place place;
+  const auto y = place.make(0);
+  const std::size_t parts = CudaGraphCache::most_keys + 5;
+  CudaGraphCache cache(place.kernels.device(), parts);
+  for (std::size_t round = 0; round < 3 * parts; ++round) {
+    cache.run({static_cast<int>(round % parts), {y.raw()}}, [&] {
+      place.kernels.issue(device::Add{y, y, y});
+    });
+  }
+  CHECK(cache.reason().empty());
+  CHECK(cache.captured() == parts);
+  CHECK(cache.launched() == 2 * parts);
+  cache.run({static_cast<int>(parts), {y.raw()}}, [] {});
+  CHECK_THAT(cache.reason(), Catch::Contains("more than 133 different parts"));
+}
+
 TEST_CASE("a device that captures nothing says so") {
   CudaGraphCache cache(device::host_device());
   int bodies = 0;
