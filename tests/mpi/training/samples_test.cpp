@@ -49,6 +49,7 @@ struct Layout {
   int pipeline;
   int data;
   int virtual_stages;
+  const char* schedule;
 };
 
 std::vector<Layout> layouts_of(int ranks) {
@@ -56,10 +57,13 @@ std::vector<Layout> layouts_of(int ranks) {
   for (int tensor = 1; tensor <= ranks; ++tensor) {
     for (int pipeline = 1; tensor * pipeline <= ranks; ++pipeline) {
       if (ranks % (tensor * pipeline) != 0 || 12 % tensor != 0) continue;
-      layouts.push_back({tensor, pipeline, ranks / (tensor * pipeline), 1});
+      layouts.push_back({tensor, pipeline, ranks / (tensor * pipeline), 1, "1f1b"});
       // Interleaving takes micro-batches in multiples of the stages.
       const bool interleaves = pipeline > 1 && 12 / layouts.back().data % pipeline == 0;
-      if (interleaves) layouts.push_back({tensor, pipeline, layouts.back().data, 2});
+      if (!interleaves) continue;
+      layouts.push_back({tensor, pipeline, layouts.back().data, 2, "interleaved"});
+      // The chunk after the last stage's first is on that stage, too.
+      if (tensor == 1) layouts.push_back({1, pipeline, layouts.back().data, 2, "zb-v"});
     }
   }
   return layouts;
@@ -82,7 +86,7 @@ std::vector<std::string> settings_of(const RunFolder& folder, const Layout& layo
           "checkpoint.every_steps=2",
           base::format("parallel.tensor={}", layout.tensor),
           base::format("parallel.pipeline={}", layout.pipeline),
-          base::format("parallel.schedule={}", layout.virtual_stages > 1 ? "interleaved" : "1f1b"),
+          base::format("parallel.schedule={}", layout.schedule),
           base::format("parallel.virtual_stages={}", layout.virtual_stages),
           base::format("parallel.zero_level={}", layout.data > 1 ? 1 : 0)};
 }
@@ -182,7 +186,7 @@ TEST_CASE("samples are what generate answers, and no loss knows of them, in ever
   write_texts(folder);
   int number = 0;
   for (const auto& layout : layouts_of(mpi().world_size())) {
-    CAPTURE(layout.tensor, layout.pipeline, layout.data, layout.virtual_stages);
+    CAPTURE(layout.tensor, layout.pipeline, layout.data, layout.schedule);
     auto settings = settings_of(folder, layout);
     const auto name = [&](const char* kind) {
       return folder.path() / base::format("{}-{}", kind, number);
