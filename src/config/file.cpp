@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "file.hpp"
+#include "trireme/config/file.hpp"
 
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"

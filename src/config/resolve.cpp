@@ -4,10 +4,9 @@
 #include "trireme/base/text.hpp"
 #include "trireme/config/checks.hpp"
 #include "trireme/config/config.hpp"
+#include "trireme/config/file.hpp"
 #include "trireme/config/sources.hpp"
 #include "trireme/schema/text.hpp"
-
-#include "file.hpp"
 
 #include <algorithm>
 #include <map>

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-/// Configuration files, read by Boost.Program_options a line at a time (docs/decisions/0001).
-/// Private to the room.
+/// Configuration files, read by Boost.Program_options a line at a time (docs/decisions/0001): the
+/// format alone, for files with keys of their own too.
 namespace trireme::config {
 
 /// "section.name = text" as it stands somewhere; neither the name nor the text is checked yet.
