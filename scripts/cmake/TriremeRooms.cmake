@@ -18,6 +18,7 @@ set(TRIREME_LAYER_comm 3)
 set(TRIREME_LAYER_postmortem 4)
 set(TRIREME_LAYER_model 4)
 set(TRIREME_LAYER_optim 4)
+set(TRIREME_LAYER_predict 4)
 set(TRIREME_LAYER_checkpoint 4)
 set(TRIREME_LAYER_report 5)
 set(TRIREME_LAYER_layers 5)
@@ -31,7 +32,7 @@ set(TRIREME_LAYER_plan 10)
 set(TRIREME_LAYER_train 10)
 set(TRIREME_LAYER_apps 11)
 set(TRIREME_ROOMS base schema layout topology ownership launch record telemetry web store device data config comm
-    postmortem model optim checkpoint report layers sharding track engine runtime huggingface inference plan train
+    postmortem predict model optim checkpoint report layers sharding track engine runtime huggingface inference plan train
     apps)
 
 # Foreign headers (as regular expressions) and the only room that may include them.

@@ -7,6 +7,7 @@
 #include "trireme/engine/batch_loader.hpp"
 #include "trireme/engine/dataset.hpp"
 #include "trireme/plan/memory_plan.hpp"
+#include "trireme/plan/time_plan.hpp"
 #include "trireme/train/trainer.hpp"
 
 #include "apps/cli/commands.hpp"
@@ -25,6 +26,14 @@ struct PlanOptions {
   int ranks = 0;
   int rank = -1;
   bool json = false;
+  std::string machine;
+};
+
+/// Memory of a run, and what else is known of it.
+struct Plans {
+  plan::MemoryPlan memory;
+  std::optional<plan::TimePlan> time;
+  std::optional<data::Exposure> exposure;
 };
 
 /// How often a run on these ranks sees its data; nothing where they cannot be read.
@@ -38,16 +47,18 @@ std::optional<data::Exposure> exposure_of(const config::Config& config,
   return data::exposure_of(*dataset, static_cast<std::uint64_t>(keys.train.steps * batch));
 }
 
-std::string text_of(const plan::MemoryPlan& plan, const std::optional<data::Exposure>& exposure,
-                    std::int64_t steps, std::int64_t batch) {
-  auto text = plan::text(plan);
+std::string text_of(const Plans& plans, std::int64_t steps, std::int64_t batch) {
+  auto text = plan::text(plans.memory);
+  if (plans.time) text += "\n" + plan::text(*plans.time);
+  const auto& exposure = plans.exposure;
   if (exposure) text += base::format("\ndata: {}\n", data::text(*exposure, steps, batch));
   return text;
 }
 
-base::Json json_of(const plan::MemoryPlan& plan, const std::optional<data::Exposure>& exposure) {
-  auto json = plan::to_json(plan);
-  if (exposure) json["epochs"] = exposure->epochs;
+base::Json json_of(const Plans& plans) {
+  auto json = plan::to_json(plans.memory);
+  if (plans.time) json["prediction"] = plan::to_json(*plans.time);
+  if (plans.exposure) json["epochs"] = plans.exposure->epochs;
   return json;
 }
 
@@ -56,6 +67,9 @@ Action prepare_plan(CLI::App& app) {
   auto options = std::make_shared<PlanOptions>();
   add_ranks(app, options->ranks, "Ranks in all; of one replica if it is not given", "--world");
   app.add_option("--rank", options->rank, "Only this rank")->type_name("R")->check(zero_or_more());
+  app.add_option("--machine", options->machine,
+                 "Machine file: predicts the time of a step on such machines")
+      ->type_name("FILE");
   app.add_flag("--json", options->json, "One JSON object, sizes in bytes");
   return [arguments, options](Context& context) {
     const auto config = base::value_or_throw(arguments->resolve(context.environment));
@@ -63,12 +77,17 @@ Action prepare_plan(CLI::App& app) {
     plan::Ranks ranks;
     if (options->rank >= 0) ranks.only = base::Rank{options->rank};
     const int world = base::value_or_throw(ranks_in_all(options->ranks, config));
-    const auto plan = base::value_or_throw(plan::plan_memory(config, model, world, ranks));
-    const auto batch = engine::global_batch(plan.options);
-    const auto exposure = exposure_of(config, model, batch);
+    Plans plans{.memory = base::value_or_throw(plan::plan_memory(config, model, world, ranks)),
+                .time = {},
+                .exposure = {}};
+    if (!options->machine.empty()) {
+      plans.time = base::value_or_throw(plan::plan_time(plans.memory, options->machine));
+    }
+    const auto batch = engine::global_batch(plans.memory.options);
+    plans.exposure = exposure_of(config, model, batch);
     const auto steps = config.options().train.steps;
-    context.out.write(options->json ? base::json_text(json_of(plan, exposure), 2) + "\n"
-                                    : text_of(plan, exposure, steps, batch));
+    context.out.write(options->json ? base::json_text(json_of(plans), 2) + "\n"
+                                    : text_of(plans, steps, batch));
     return base::ExitCode::done;
   };
 }
@@ -77,13 +96,15 @@ Action prepare_plan(CLI::App& app) {
 
 Command plan_command() {
   return {.name = "plan",
-          .summary = "Says what memory each rank of a run will take, and for what",
+          .summary = "Says what memory each rank of a run will take, and how long a step",
           .group = "Explanations",
           .details =
               "Runs the trainer's own code over memory that only counts, so the numbers are "
               "those of the run's arenas, to the byte; what lies beside them is listed. No rank is "
-              "started. Where the token files are here, it says how often the run sees them.\n"
-              "Example: trireme plan configs/llama3-8b.conf --ranks 64",
+              "started. Where the token files are here, it says how often the run sees them. With "
+              "--machine it replays a step on a machine that need not be here.\n"
+              "Example: trireme plan configs/llama3-8b.conf --ranks 64 --machine "
+              "configs/machines/dgx-h100.conf",
           .prepare = prepare_plan};
 }
 

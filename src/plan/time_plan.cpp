@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/plan/time_plan.hpp"
+
+#include "trireme/base/format.hpp"
+#include "trireme/engine/memory.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace trireme::plan {
+
+std::size_t TimePlan::needed_bytes() const {
+  if (!shares_memory) return *std::max_element(memory_bytes.begin(), memory_bytes.end());
+  return std::accumulate(memory_bytes.begin(), memory_bytes.end(), std::size_t{0});
+}
+
+bool TimePlan::fits() const {
+  return needed_bytes() <= static_cast<std::size_t>(machine_memory);
+}
+
+base::Result<TimePlan> plan_time(const MemoryPlan& plan, const std::filesystem::path& machine) {
+  const auto& mesh = plan.options.sharding.mesh;
+  if (plan.ranks.size() != static_cast<std::size_t>(mesh.world_size())) {
+    return base::usage_failure(
+        "--machine does not go with --rank (a step waits for all ranks, and the largest decides "
+        "whether it fits); leave one of them out");
+  }
+  const auto described = predict::read_machine(machine);
+  if (!described) return described.failure();
+  const auto step = predict::predict_step(*described, workload_of(plan.options, *described));
+  if (!step) return step.failure();
+  TimePlan time{.machine = described->name,
+                .layout = mesh.text(),
+                .step = *step,
+                .memory_bytes = {},
+                .machine_memory = described->node.memory,
+                .shares_memory = described->node.computes_on_cores()};
+  for (const auto& rank : plan.ranks) time.memory_bytes.push_back(engine::total_bytes(rank.bytes));
+  return time;
+}
+
+std::string text(const TimePlan& plan) {
+  auto text = base::format("predicted on {}: {}", plan.machine, predict::text(plan.step));
+  if (plan.fits()) return text;
+  return text + base::format("that does not fit: {} of arrays, {} of memory\n",
+                             base::bytes_text(plan.needed_bytes()),
+                             base::bytes_text(static_cast<std::uint64_t>(plan.machine_memory)));
+}
+
+base::Json to_json(const TimePlan& plan) {
+  base::Json json{{"machine", plan.machine}, {"layout", plan.layout}};
+  json.update(predict::to_json(plan.step));
+  json["memory_bytes"] = plan.memory_bytes;
+  json["fits"] = plan.fits();
+  return json;
+}
+
+}  // namespace trireme::plan

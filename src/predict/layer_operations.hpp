@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/config/recompute.hpp"
+
+#include "collective.hpp"
+#include "operation_costs.hpp"
+#include "segment.hpp"
+
+#include <vector>
+
+/// Operations of the parts of a model for one micro-batch on one rank. Private to the room.
+namespace trireme::predict {
+
+class LayerOperations {
+ public:
+  LayerOperations(const Machine& machine, const Workload& workload, const Placement& placement,
+                  const OperationCosts& costs, const Links& links);
+
+  /// Calls of the host around an action.
+  Operation begin() const;
+  std::vector<Operation> forward() const;
+  /// With what backward computes again.
+  std::vector<Operation> backward(const config::ActivationSet& again) const;
+  std::vector<Operation> embedding() const;
+  std::vector<Operation> embedding_backward() const;
+  std::vector<Operation> head() const;
+  std::vector<Operation> head_backward() const;
+
+ private:
+  /// Products of a layer: y = x w.
+  struct Linear {
+    double in = 0;
+    double out = 0;
+  };
+  /// A sum of terms between tensor-parallel ranks: gather before, scatter after split products.
+  enum class Side { gather, scatter };
+
+  void add(std::vector<Operation>& list, Part part, Time time) const;
+  void add_product(std::vector<Operation>& list, const Linear& linear) const;
+  void add_backward(std::vector<Operation>& list, const Linear& linear) const;
+  void add_norm(std::vector<Operation>& list, double factor) const;
+  void add_sum(std::vector<Operation>& list, double factor) const;
+  void add_exchange(std::vector<Operation>& list, Side side) const;
+  void add_second_gather(std::vector<Operation>& list, const config::ActivationSet& again) const;
+  void add_context(std::vector<Operation>& list, Time attention, double factor) const;
+  std::vector<Operation> attention_half() const;
+  std::vector<Operation> mlp_half(bool last_product) const;
+  Attention attention() const;
+  Time pass(double factor, double elements) const;
+  /// Takes from collectives what goes on beside products.
+  void overlap(std::vector<Operation>& list) const;
+
+  const Workload& workload_;
+  const OperationCosts& costs_;
+  const Links& links_;
+  bool on_cores_;
+  GroupPlace tensor_;
+  GroupPlace context_;
+  Precision backward_precision_;
+  Precision head_precision_;
+  double rows_;
+  /// Rows of norms and sums.
+  double own_rows_;
+  Linear qkv_;
+  Linear out_;
+  Linear up_;
+  Linear down_;
+  Linear head_;
+  Time gap_;
+  Time call_gap_;
+};
+
+}  // namespace trireme::predict

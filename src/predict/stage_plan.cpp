@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stage_plan.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace trireme::predict {
+namespace {
+
+/// A chunk's parts in the order of forward: embedding, layers, head.
+struct ChunkPart {
+  Segment forward;
+  Segment backward;
+  double elements = 0;
+};
+
+class StagePlanner {
+ public:
+  StagePlanner(const Workload& workload, const LayerOperations& operations,
+               const OperationCosts& costs, const DataExchange& data)
+      : workload_(workload), operations_(operations), costs_(costs), data_(data) {
+    layer_forward_ = sum_of(operations.forward());
+  }
+
+  StagePlan plan(const std::vector<layout::LayerRange>& chunks, int stage, Time norm) {
+    StagePlan plan;
+    int first_layer = 0;
+    double elements = 0;
+    for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
+      const bool is_first = stage == 0 && chunk == 0;
+      const bool is_last = stage + 1 == workload_.degrees.pipeline && chunk + 1 == chunks.size();
+      const auto parts = parts_of(chunks[chunk], first_layer, is_first, is_last);
+      first_layer += chunks[chunk].end - chunks[chunk].begin;
+      for (const auto& part : parts) elements += part.elements;
+      plan.chunks.push_back(chunk_plan(parts));
+    }
+    plan.end = end_of(elements, norm);
+    return plan;
+  }
+
+ private:
+  bool shards_parameters() const {
+    return data_.exists() && workload_.program.sharding == Sharding::parameters;
+  }
+
+  const Segment& layer_backward(const config::ActivationSet& again) {
+    // Sets of kinds are few.
+    unsigned bits = 0;
+    for (std::size_t kind = 0; kind < config::activation_count; ++kind) {
+      if (again.has(static_cast<config::Activation>(kind))) bits |= 1U << kind;
+    }
+    const auto [found, is_new] = layer_backward_.try_emplace(bits);
+    if (is_new) found->second = sum_of(operations_.backward(again));
+    return found->second;
+  }
+
+  std::vector<ChunkPart> parts_of(const layout::LayerRange& layers, int first_layer, bool is_first,
+                                  bool is_last) {
+    const auto& shape = workload_.shape;
+    const double tensor = workload_.degrees.tensor;
+    const double table = static_cast<double>(shape.vocabulary * shape.hidden) / tensor;
+    std::vector<ChunkPart> parts;
+    if (is_first) {
+      parts.push_back(
+          {sum_of(operations_.embedding()), sum_of(operations_.embedding_backward()), table});
+    }
+    for (int layer = 0; layer < layers.end - layers.begin; ++layer) {
+      const auto again = workload_.program.recompute.in_layer(first_layer + layer);
+      parts.push_back({layer_forward_, layer_backward(again), shape.layer_parameters() / tensor});
+    }
+    if (is_last) {
+      ChunkPart head{sum_of(operations_.head()), sum_of(operations_.head_backward()),
+                     shape.tied_head && is_first ? 0 : table};
+      if (workload_.program.head_backward_in_forward) {
+        head.forward.append(head.backward);
+        head.backward = {};
+      }
+      parts.push_back(head);
+    }
+    return parts;
+  }
+
+  ChunkPlan chunk_plan(const std::vector<ChunkPart>& parts) const {
+    const auto& program = workload_.program;
+    ChunkPlan plan;
+    const bool reduces_always = shards_parameters() || program.sharding == Sharding::gradients;
+    const bool reduces = program.overlaps_data || reduces_always;
+    const bool gathers_updated =
+        data_.exists() && program.overlaps_gathers &&
+        (program.sharding == Sharding::optimizer || program.sharding == Sharding::gradients);
+    plan.forward = forward_pieces(parts, shards_parameters());
+    plan.first_forward = plan.forward;
+    if (gathers_updated) {
+      plan.first_forward = forward_pieces(parts, true);
+      for (auto& piece : plan.first_forward) piece.gather_from_start = true;
+    }
+    plan.backward = backward_pieces(parts, reduces_always);
+    plan.last_backward = backward_pieces(parts, reduces);
+    return plan;
+  }
+
+  /// The first work of an action, behind the host's calls.
+  Segment started(const Segment& work) const {
+    Segment segment;
+    segment.append(operations_.begin());
+    segment.append(work);
+    return segment;
+  }
+
+  std::vector<Piece> forward_pieces(const std::vector<ChunkPart>& parts, bool gathers) const {
+    std::vector<Piece> pieces;
+    for (const auto& part : parts) {
+      if (!gathers && !pieces.empty()) {
+        pieces.back().work.append(part.forward);
+        continue;
+      }
+      pieces.push_back({.work = pieces.empty() ? started(part.forward) : part.forward});
+      if (gathers) pieces.back().gather = data_.gather(part.elements);
+    }
+    return pieces;
+  }
+
+  std::vector<Piece> backward_pieces(const std::vector<ChunkPart>& parts, bool reduces) const {
+    const bool gathers = shards_parameters();
+    const double bucket = gathers ? 0 : static_cast<double>(workload_.program.bucket_elements);
+    std::vector<Piece> pieces;
+    double waiting = 0;
+    bool is_open = false;
+    for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+      if (is_open && !gathers) {
+        pieces.back().work.append(part->backward);
+      } else {
+        pieces.push_back({.work = pieces.empty() ? started(part->backward) : part->backward});
+        if (gathers) pieces.back().gather = data_.gather(part->elements);
+      }
+      is_open = true;
+      waiting += part->elements;
+      if (!reduces || !data_.exists() || (waiting < bucket && std::next(part) != parts.rend())) {
+        continue;
+      }
+      pieces.back().reduce = data_.reduce(waiting);
+      waiting = 0;
+      is_open = false;
+    }
+    return pieces;
+  }
+
+  StepEnd end_of(double elements, Time norm) const {
+    const auto& program = workload_.program;
+    const bool divided = data_.exists() && program.sharding != Sharding::none;
+    const bool sums_here =
+        data_.exists() && !program.overlaps_data &&
+        (program.sharding == Sharding::none || program.sharding == Sharding::optimizer);
+    StepEnd end{.norm = norm};
+    if (sums_here) end.reduce = data_.reduce(elements);
+    const double own = divided ? elements / data_.size() : elements;
+    end.update = costs_.pass(own * program.update_bytes);
+    if (program.update_flops > 0) end.update += costs_.flops(program.update_flops);
+    if (divided && !program.overlaps_gathers && program.sharding != Sharding::parameters) {
+      end.gather = data_.gather(elements);
+    }
+    return end;
+  }
+
+  const Workload& workload_;
+  const LayerOperations& operations_;
+  const OperationCosts& costs_;
+  const DataExchange& data_;
+  Segment layer_forward_;
+  std::map<unsigned, Segment> layer_backward_;
+};
+
+}  // namespace
+
+DataExchange::DataExchange(const Workload& workload, const Placement& placement, const Links& links)
+    : workload_(workload),
+      links_(links),
+      place_(placement.group(workload.degrees.data * workload.degrees.context,
+                             workload.degrees.tensor)) {}
+
+Time DataExchange::reduce(double elements) const {
+  const auto kind = workload_.program.sharding == Sharding::none ? CollectiveKind::all_reduce
+                                                                 : CollectiveKind::reduce_scatter;
+  return links_.collective(kind, elements * workload_.program.gradient_bytes, place_);
+}
+
+Time DataExchange::gather(double elements) const {
+  const double size = workload_.program.precision == Precision::fp32 ? 4 : 2;
+  return links_.collective(CollectiveKind::all_gather, elements * size, place_);
+}
+
+std::vector<StagePlan> plan_stages(const Workload& workload, const LayerOperations& operations,
+                                   const OperationCosts& costs, const DataExchange& data,
+                                   const std::vector<std::vector<layout::LayerRange>>& layers,
+                                   Time norm) {
+  StagePlanner planner(workload, operations, costs, data);
+  std::vector<StagePlan> plans;
+  for (std::size_t stage = 0; stage < layers.size(); ++stage) {
+    plans.push_back(planner.plan(layers[stage], static_cast<int>(stage), norm));
+  }
+  return plans;
+}
+
+}  // namespace trireme::predict

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/predict/step.hpp"
+
+#include "trireme/base/format.hpp"
+
+#include "collective.hpp"
+#include "layer_operations.hpp"
+#include "operation_costs.hpp"
+#include "replay.hpp"
+#include "stage_plan.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace trireme::predict {
+namespace {
+
+constexpr double milliseconds = 1000;
+
+/// How many ranks of each stage are simulated: data-parallel replicas, and ranks of each of them.
+struct Simulated {
+  int replicas = 1;
+  int team = 1;
+};
+
+/// Cores of one node run `world_size` ranks.
+struct CoreUse {
+  double node_share = 1;
+  int cores = 0;
+};
+
+CoreUse core_use(const Machine& machine, int world_size) {
+  if (!machine.node.computes_on_cores()) return {};
+  const int cores = machine.node.cores;
+  if (world_size <= cores) return {1.0 / world_size, 0};
+  return {1.0 / cores, cores};
+}
+
+/// Ranks of a stage are equal where nodes begin and end with stages, or with whole parts of one.
+Simulated simulated(const Degrees& degrees, const Placement& placement, bool shares_cores,
+                    Folding folding) {
+  const int team = degrees.tensor * degrees.context;
+  const int stage = team * degrees.data;
+  const int node = placement.node_size();
+  if (folding == Folding::none || shares_cores) return {degrees.data, team};
+  if (stage % node == 0 || node % stage == 0 || degrees.pipeline == 1) return {1, 1};
+  return {degrees.data, node % team == 0 ? 1 : team};
+}
+
+std::vector<SimulatedRank> simulated_ranks(const Degrees& degrees, const Placement& placement,
+                                           const Simulated& count) {
+  const int team = degrees.tensor * degrees.context;
+  const int in_stage = count.replicas * count.team;
+  std::vector<SimulatedRank> ranks;
+  for (int stage = 0; stage < degrees.pipeline; ++stage) {
+    for (int replica = 0; replica < count.replicas; ++replica) {
+      for (int member = 0; member < count.team; ++member) {
+        const int own = static_cast<int>(ranks.size());
+        const int rank = (stage * degrees.data + replica) * team + member;
+        const int after = (stage + 1) % degrees.pipeline * in_stage;
+        const int before = (stage + degrees.pipeline - 1) % degrees.pipeline * in_stage;
+        const int within = own - stage * in_stage;
+        ranks.push_back({.stage = stage,
+                         .rank = rank,
+                         .team = stage * count.replicas + replica,
+                         // Context-parallel ranks have the same parameters, too.
+                         .data_group = stage * degrees.tensor + member % degrees.tensor,
+                         .node = placement.node_of(rank),
+                         .before = before + within,
+                         .after = after + within});
+      }
+    }
+  }
+  return ranks;
+}
+
+base::Status check_micro_batches(const Workload& workload) {
+  if (workload.shape.layers < 1 || workload.micro_batches.count < 1) {
+    return base::usage_failure("a step has a layer and a micro-batch at least; give both");
+  }
+  const auto schedule = workload.micro_batches.schedule;
+  if (layout::splits_backward(schedule)) {
+    return base::usage_failure(
+        base::format("parallel.schedule = {} has no predicted time (the two halves of backward are "
+                     "priced together); predict 1f1b or interleaved, or plan without a machine",
+                     layout::name(schedule)));
+  }
+  return {};
+}
+
+base::Status check_length(const StepPrediction& prediction) {
+  constexpr double day = 24 * 3600;
+  constexpr double longest_days = 100;
+  if (seconds_of(prediction.total()) <= longest_days * day) return {};
+  return base::usage_failure(base::format(
+      "a step takes {:.3g} days (longer than {} is no step that anyone runs); use more "
+      "ranks, a smaller train.global_batch, or see the rates and times of the machine "
+      "file",
+      seconds_of(prediction.total()) / day, longest_days));
+}
+
+}  // namespace
+
+Time Parts::total() const {
+  return std::accumulate(times_.begin(), times_.end(), Time::zero());
+}
+
+base::Result<StepPrediction> predict_step(const Machine& machine, const Workload& workload,
+                                          Folding folding) {
+  if (const auto status = check_micro_batches(workload); !status) return status.failure();
+  const auto& degrees = workload.degrees;
+  const auto& micro = workload.micro_batches;
+  const auto schedule =
+      layout::make_schedule(micro.schedule, degrees.pipeline, micro.count, micro.virtual_stages);
+  if (!schedule) return schedule.failure();
+  const auto layers =
+      layout::assign_layers(workload.shape.layers, schedule->placement(), micro.stage_layers);
+  if (!layers) return layers.failure();
+
+  const int world_size = degrees.world_size();
+  const Placement placement(machine, world_size);
+  const auto use = core_use(machine, world_size);
+  const Links links(machine, placement.node_size());
+  const OperationCosts costs(machine, workload.program.precision, use.node_share);
+  const LayerOperations operations(machine, workload, placement, costs, links);
+  const DataExchange data(workload, placement, links);
+  constexpr double norm_bytes = 8;
+  const auto norm =
+      links.collective(CollectiveKind::all_reduce, norm_bytes, placement.group(world_size, 1));
+  const auto plans = plan_stages(workload, operations, costs, data, *layers, norm);
+
+  const auto count = simulated(degrees, placement, use.cores > 0, folding);
+  const double parts = workload.program.sequence_parallel ? degrees.tensor : 1;
+  const double message_bytes =
+      costs.element_bytes() *
+      static_cast<double>(micro.sequences * workload.shape.sequence * workload.shape.hidden) /
+      degrees.context / parts;
+  const auto inside = links.message(message_bytes, false);
+  const auto between = links.message(message_bytes, true);
+  const bool has_tiles = machine.tiles.processors > 0;
+  constexpr std::int64_t thousand = 1000;
+  const auto prediction = replay(
+      {.schedule = *schedule,
+       .plans = plans,
+       .ranks = simulated_ranks(degrees, placement, count),
+       .teams = degrees.pipeline * count.replicas,
+       .data_groups = degrees.pipeline * degrees.tensor,
+       .message = [&](int from, int to) { return placement.crosses(from, to) ? between : inside; },
+       .overlaps_messages = workload.program.overlaps_messages,
+       // Where cores compute, the thread that computes moves the data, too.
+       .contention = has_tiles ? thousand * machine.tiles.for_collectives / machine.tiles.processors
+                               : thousand,
+       .cores = use.cores});
+  if (const auto status = check_length(prediction); !status) return status.failure();
+  return prediction;
+}
+
+std::string text(const StepPrediction& prediction) {
+  std::string result =
+      base::format("step {:.1f} ms", milliseconds * seconds_of(prediction.total()));
+  std::string_view separator = ": ";
+  for (std::size_t part = 0; part < part_names.size(); ++part) {
+    const auto seconds = seconds_of(prediction.parts[static_cast<Part>(part)]);
+    result += base::format("{}{} {:.1f}", separator, part_names[part], milliseconds * seconds);
+    separator = ", ";
+  }
+  return result + "\n";
+}
+
+base::Json to_json(const StepPrediction& prediction) {
+  base::Json parts = base::Json::object();
+  for (std::size_t part = 0; part < part_names.size(); ++part) {
+    parts[std::string(part_names[part])] = seconds_of(prediction.parts[static_cast<Part>(part)]);
+  }
+  return {{"seconds", seconds_of(prediction.total())}, {"parts", parts}};
+}
+
+}  // namespace trireme::predict
