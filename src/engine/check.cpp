@@ -14,18 +14,6 @@ namespace trireme::engine {
 
 using layout::Axis;
 
-device::AttentionSize attention_of(const EngineOptions& options) {
-  const auto& model = options.model;
-  const int tensor = options.sharding.mesh.degree(Axis::tensor);
-  return {.dtype = options.numerics.dtype,
-          .batch = options.schedule.micro_batch,
-          .seq = options.schedule.sequence_length,
-          .heads = model.num_attention_heads / tensor,
-          .kv_heads = std::max<std::int64_t>(1, model.num_key_value_heads / tensor),
-          .head_dim = model.head_dim,
-          .dropout = model.dropout > 0.0};
-}
-
 namespace {
 
 layout::ParallelArrangement arrangement_of(const EngineOptions& options) {
@@ -43,14 +31,11 @@ layout::ParallelArrangement arrangement_of(const EngineOptions& options) {
   return arrangement;
 }
 
-/// Rule for widths of the model's matrices on this mesh, if they are multiplied in FP8. GPUs
+/// Rule for widths of the model's matrices on each of `tensor` ranks, multiplied in FP8. GPUs
 /// multiply codes 16 at a time along both dimensions of a weight; the rule is the same on CPUs, so
 /// that a run may move to a GPU.
-base::Status check_fp8(const EngineOptions& options) {
-  if (options.numerics.linear_forward != layers::LinearForward::e4m3) return {};
+base::Status check_fp8(const model::ModelConfig& model, std::int64_t tensor) {
   constexpr std::int64_t together = 16;
-  const auto& model = options.model;
-  const auto tensor = std::int64_t{options.sharding.mesh.degree(Axis::tensor)};
   const auto kv_heads = std::max<std::int64_t>(1, model.num_key_value_heads / tensor);
   const auto heads = model.num_attention_heads / tensor;
   const std::pair<const char*, std::int64_t> widths[] = {
@@ -80,13 +65,18 @@ base::Status check(const EngineOptions& options) {
       !status.ok()) {
     return status;
   }
-  if (auto status = check_fp8(options); !status.ok()) return status;
-  if (options.numerics.gpu_attention) {
-    auto status = device::check_attention(attention_of(options), *options.numerics.gpu_attention);
-    if (!status.ok()) return status;
+  const auto& numerics = options.numerics;
+  const int tensor = options.sharding.mesh.degree(Axis::tensor);
+  if (numerics.linear_forward == layers::LinearForward::e4m3) {
+    if (auto status = check_fp8(options.model, tensor); !status.ok()) return status;
   }
-  return sharding::check(options.sharding, options.model,
-                         options.numerics.gpu_attention.has_value());
+  if (numerics.gpu_attention) {
+    const auto size = attention_of(options.model, options.schedule, numerics.dtype, tensor);
+    if (auto status = device::check_attention(size, *numerics.gpu_attention); !status.ok()) {
+      return status;
+    }
+  }
+  return sharding::check(options.sharding, options.model, numerics.gpu_attention.has_value());
 }
 
 }  // namespace trireme::engine

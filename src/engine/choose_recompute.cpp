@@ -4,7 +4,6 @@
 #include "trireme/base/format.hpp"
 #include "trireme/device/pricing.hpp"
 #include "trireme/engine/measure.hpp"
-#include "trireme/engine/stage_layers.hpp"
 #include "trireme/ownership/price.hpp"
 
 #include <algorithm>
@@ -57,7 +56,8 @@ class Choice {
     kept_ = bytes(Recompute{});
     plain_seconds_ = seconds(Recompute{});
     layer_seconds_ = seconds(Recompute{Activation::layer}) - plain_seconds_;
-    for (const auto& chunk : chunks_of(options_)) layers_ += chunk.end - chunk.begin;
+    const auto division = sharding_of(options_);
+    for (const auto& chunk : division.chunks()) layers_ += chunk.end - chunk.begin;
   }
 
   std::size_t freed(const Recompute& recompute) const {

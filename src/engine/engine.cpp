@@ -190,6 +190,10 @@ const EngineOptions& Engine::options() const {
   return parts_->options;
 }
 
+std::int64_t Engine::global_batch() const {
+  return engine::global_batch(parts_->options.schedule, parts_->options.sharding.mesh);
+}
+
 device::Device& Engine::device() const {
   return parts_->kernels.device();
 }

@@ -62,12 +62,11 @@ std::optional<device::AttentionChoice> gpu_attention(const config::NumericsOptio
 base::Status check_attention(const config::Options& keys, const model::ModelConfig& model) {
   const auto choice = gpu_attention(keys.numerics);
   if (!choice) return {};
-  EngineOptions options;
-  options.model = model;
-  options.numerics.dtype = compute_type(keys.numerics);
-  options.schedule.micro_batch = keys.train.micro_batch;
-  options.schedule.sequence_length = keys.train.sequence_length;
-  return device::check_attention(attention_of(options), *choice);
+  ScheduleOptions schedule;
+  schedule.micro_batch = keys.train.micro_batch;
+  schedule.sequence_length = keys.train.sequence_length;
+  return device::check_attention(attention_of(model, schedule, compute_type(keys.numerics), 1),
+                                 *choice);
 }
 
 namespace {
@@ -124,8 +123,7 @@ void assign_matrices(const config::Options& keys, EngineOptions& options) {
   }
   if (!sharding.divides_matrices()) return;
   const auto& schedule = options.schedule;
-  const auto sequences =
-      schedule.micro_batch * schedule.micro_batches * sharding.mesh.degree(Axis::data);
+  const auto sequences = global_batch(schedule, sharding.mesh);
   sharding::choose_assignment(
       sharding, options.model, options.numerics.dtype,
       {.parameters = static_cast<double>(model::parameter_count(options.model)),

@@ -17,9 +17,8 @@ namespace {
 /// other goes over a group of all ranks, and is not counted.
 class PretendedGroups {
  public:
-  PretendedGroups(const EngineOptions& options, StepTraffic& moved)
-      : axes_(comm::make_dry_run_groups(options.sharding.mesh, options.sharding.rank,
-                                        comm::DryRunData::untouched,
+  PretendedGroups(const layout::Mesh& mesh, base::Rank rank, StepTraffic& moved)
+      : axes_(comm::make_dry_run_groups(mesh, rank, comm::DryRunData::untouched,
                                         [&moved](const comm::AxisGroup& group) -> std::size_t* {
                                           if (group.ends) return nullptr;
                                           switch (group.axis) {
@@ -32,9 +31,8 @@ class PretendedGroups {
                                           }
                                           return nullptr;
                                         })),
-        all_ranks_(comm::make_dry_run_group(
-            "world", options.sharding.mesh.group(layout::all_axes, options.sharding.rank),
-            options.sharding.rank.value(), comm::DryRunData::untouched)) {}
+        all_ranks_(comm::make_dry_run_group("world", mesh.group(layout::all_axes, rank),
+                                            rank.value(), comm::DryRunData::untouched)) {}
 
   comm::AxisGroups views() const {
     auto views = axes_.views();
@@ -51,7 +49,7 @@ class PretendedGroups {
 MemoryUse pretend(const EngineOptions& options, device::Kernels& kernels,
                   const Beside& beside = {}) {
   StepTraffic moved;
-  const PretendedGroups groups(options, moved);
+  const PretendedGroups groups(options.sharding.mesh, options.sharding.rank, moved);
   auto memory = Memory::measuring();
   Engine engine(options, groups.views(), kernels, memory);
   if (options.use == Use::training) {
@@ -82,7 +80,7 @@ double predicted_seconds(EngineOptions options) {
       options.numerics.gpu_attention ? ownership::MachineSpeeds{} : ownership::speeds_of_cpus();
   options.schedule.micro_batches = options.sharding.mesh.degree(Axis::pipeline);
   StepTraffic moved;
-  const PretendedGroups groups(options, moved);
+  const PretendedGroups groups(options.sharding.mesh, options.sharding.rank, moved);
   auto memory = Memory::measuring();
   double seconds = 0;
   const auto kernels = device::make_pricing_kernels(
@@ -96,7 +94,7 @@ double predicted_seconds(EngineOptions options) {
 
 StepTraffic traffic_of(const EngineOptions& options) {
   StepTraffic moved;
-  const PretendedGroups groups(options, moved);
+  const PretendedGroups groups(options.sharding.mesh, options.sharding.rank, moved);
   auto memory = Memory::measuring();
   const auto kernels = device::make_measuring_kernels();
   Engine engine(options, groups.views(), *kernels, memory);

@@ -54,11 +54,6 @@ void clear_state(const optim::OptimizerState& state, const std::vector<optim::Se
 
 }  // namespace
 
-sharding::Sharding sharding_of(const EngineOptions& options) {
-  return {options.model, options.sharding, chunks_of(options),
-          layout::placement_kind(options.schedule.kind), options.numerics.dtype};
-}
-
 Engine::Parts::Parts(const EngineOptions& given, const comm::AxisGroups& their_groups,
                      device::Kernels& their_kernels, Memory& their_memory)
     : options(given),
@@ -151,9 +146,12 @@ void Engine::Parts::make_executor() {
                                            groups.on(Axis::data).size() > 1, batches, graphs},
                    kernels);
   if (!trains() || memory.of(Purpose::batch).is_measuring()) return;
-  const bool chosen =
-      options.schedule.stage_layers.empty() && options.sharding.mesh.degree(Axis::pipeline) > 1;
-  if (chosen) base::log::debug("engine", "{}", stage_layers(options).text());
+  const int stages = options.sharding.mesh.degree(Axis::pipeline);
+  const bool chosen = options.schedule.stage_layers.empty() && stages > 1;
+  if (chosen) {
+    const auto layers = stage_layers(options.model, options.schedule, stages);
+    base::log::debug("engine", "{}", layers.text());
+  }
   if (!graphs.wanted() || graphs.made()) return;
   base::log::info("engine", "numerics.cuda_graphs has no effect: {} records no work",
                   kernels.device().name());
@@ -199,8 +197,8 @@ void Engine::Parts::renew_weight_copies() {
 }
 
 void Engine::Parts::make_chunks() {
-  const auto layers = chunks_of(options);
-  const auto placement = placement_of(options);
+  const auto& layers = sharding.chunks();
+  const auto placement = schedule.placement();
   const ChunkMessages::Shape shape{context.local_rows(), options.model.hidden_size,
                                    options.numerics.dtype};
   int layers_before = 0;

@@ -31,18 +31,18 @@ std::string StageLayers::text() const {
       base::join(counts, ","), head_layers, 100 * balance, 100 * even_balance);
 }
 
-layout::Placement placement_of(const EngineOptions& options) {
-  return {options.sharding.mesh.degree(layout::Axis::pipeline), options.schedule.virtual_stages,
-          layout::placement_kind(options.schedule.kind)};
+layout::Placement placement_of(const ScheduleOptions& schedule, int stages) {
+  return {stages, schedule.virtual_stages, layout::placement_kind(schedule.kind)};
 }
 
-StageLayers stage_layers(const EngineOptions& options) {
-  const auto placement = placement_of(options);
-  const int layers = options.model.num_hidden_layers;
+StageLayers stage_layers(const model::ModelConfig& model, const ScheduleOptions& schedule,
+                         int stages) {
+  const auto placement = placement_of(schedule, stages);
+  const int layers = model.num_hidden_layers;
   StageLayers result;
-  result.counts = options.schedule.stage_layers;
+  result.counts = schedule.stage_layers;
   if (layers < placement.positions()) return result;
-  result.head_layers = head_over_layer(options.model, options.schedule.sequence_length);
+  result.head_layers = head_over_layer(model, schedule.sequence_length);
   const auto of = [&](double head) { return layout::balanced_counts(layers, placement, head); };
   if (result.counts.empty()) result.counts = of(result.head_layers);
   result.balance = layout::balance(result.counts, placement, result.head_layers);
@@ -50,12 +50,12 @@ StageLayers stage_layers(const EngineOptions& options) {
   return result;
 }
 
-std::vector<layout::LayerRange> chunks_of(const EngineOptions& options) {
-  const auto& mesh = options.sharding.mesh;
-  const int stage = mesh.coordinate(layout::Axis::pipeline, options.sharding.rank);
-  const auto ranges = base::value_or_throw(layout::assign_layers(
-      options.model.num_hidden_layers, placement_of(options), stage_layers(options).counts));
-  return ranges[static_cast<std::size_t>(stage)];
+std::vector<std::vector<layout::LayerRange>> chunk_layers(const model::ModelConfig& model,
+                                                          const ScheduleOptions& schedule,
+                                                          int stages) {
+  return base::value_or_throw(layout::assign_layers(model.num_hidden_layers,
+                                                    placement_of(schedule, stages),
+                                                    stage_layers(model, schedule, stages).counts));
 }
 
 }  // namespace trireme::engine

@@ -170,7 +170,7 @@ class Passage {
       : loader_(dataset, engine, order), engine_(engine), goes_on_(goes_on) {}
 
   std::optional<engine::EvaluationOutcome> take(std::uint64_t begin, std::uint64_t end) {
-    const auto batch = static_cast<std::uint64_t>(engine::global_batch(engine_.options()));
+    const auto batch = static_cast<std::uint64_t>(engine_.global_batch());
     engine::EvaluationOutcome total;
     for (auto cursor = begin; cursor < end; cursor += batch) {
       if (batches_++ > 0 && !goes_on_()) return std::nullopt;
@@ -221,7 +221,7 @@ std::optional<HeldOutLoss> evaluate_while(const data::TokenDataset& dataset, eng
                                           std::int64_t batches,
                                           const std::function<bool()>& goes_on) {
   const auto all = dataset.sample_count();
-  const auto batch = engine::global_batch(engine.options());
+  const auto batch = engine.global_batch();
   // Compared without a product: all batches are the largest number that there is.
   const bool whole = batches >= (all + batch - 1) / batch;
   const auto sequences = whole ? all : batches * batch;

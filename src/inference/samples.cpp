@@ -9,7 +9,6 @@
 #include "trireme/comm/agree.hpp"
 #include "trireme/comm/bytes.hpp"
 #include "trireme/engine/from_config.hpp"
-#include "trireme/engine/measure.hpp"
 #include "trireme/engine/stage_layers.hpp"
 #include "trireme/huggingface/run_files.hpp"
 #include "trireme/inference/decoder.hpp"
@@ -100,16 +99,19 @@ base::Status check_task(const SampleTask& task, const config::Config& config,
   return {};
 }
 
-DecoderOptions decoder_options(const engine::EngineOptions& engine, const SampleTask& task) {
+DecoderOptions decoder_options(const engine::Engine& engine, const SampleTask& task) {
+  const auto& schedule = engine.schedule();
+  const auto& trained = engine.options();
   DecoderOptions options;
-  options.model = engine.model;
-  options.mesh = engine.sharding.mesh;
-  options.rank = engine.sharding.rank;
-  options.virtual_stages = engine.schedule.virtual_stages;
-  options.placement_kind = layout::placement_kind(engine.schedule.kind);
-  options.stage_layers = engine::stage_layers(engine).counts;
-  options.dtype = engine.numerics.dtype;
-  options.gpu_attention = engine.numerics.gpu_attention;
+  options.model = trained.model;
+  options.mesh = engine.sharding().options().mesh;
+  options.rank = engine.sharding().options().rank;
+  options.virtual_stages = schedule.virtual_stages;
+  options.placement_kind = schedule.placement().kind;
+  options.stage_layers =
+      engine::stage_layers(trained.model, trained.schedule, schedule.stages).counts;
+  options.dtype = trained.numerics.dtype;
+  options.gpu_attention = trained.numerics.gpu_attention;
   fit_to_prompts(options, sequences_of(task), usual_batch, task.max_tokens);
   return options;
 }
@@ -182,7 +184,7 @@ struct Sampler::Parts {
 
 Sampler::Sampler(SampleTask task, const engine::Engine& engine, const comm::AxisGroups& groups,
                  device::Kernels& kernels, engine::Memory& memory) {
-  const auto options = decoder_options(engine.options(), task);
+  const auto options = decoder_options(engine, task);
   auto sequences = sequences_of(task);
   // NOLINTNEXTLINE(modernize-make-unique): a decoder cannot be moved to its place.
   parts_.reset(new Parts{std::move(task), options, groups,
@@ -215,13 +217,12 @@ std::vector<Answer> Sampler::run() {
   return answers;
 }
 
-engine::MemoryUse measure_with_samples(const engine::EngineOptions& options,
-                                       const std::optional<SampleTask>& task) {
-  if (!task) return engine::measure(options);
-  return engine::measure(options, [&](engine::Engine& engine, const comm::AxisGroups& groups,
-                                      device::Kernels& kernels, engine::Memory& memory) {
-    Decoder(decoder_options(options, *task), engine, groups, kernels, memory).run_largest();
-  });
+engine::Beside decoder_beside(const std::optional<SampleTask>& task) {
+  if (!task) return {};
+  return [&task = *task](engine::Engine& engine, const comm::AxisGroups& groups,
+                         device::Kernels& kernels, engine::Memory& memory) {
+    Decoder(decoder_options(engine, task), engine, groups, kernels, memory).run_largest();
+  };
 }
 
 }  // namespace trireme::inference

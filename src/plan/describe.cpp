@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::size_t column_width = 14;
 
-const char* bubble_assumption(const engine::EngineOptions& options) {
-  return layout::splits_backward(options.schedule.kind)
+const char* bubble_assumption(layout::ScheduleKind schedule) {
+  return layout::splits_backward(schedule)
              ? "if stages take equally long, each half of backward as long as forward, and "
                "messages no time; recomputation and unequal halves make it larger"
              : "if stages take equally long, a backward twice a forward, and messages no time";
@@ -37,16 +37,13 @@ std::string cells(const engine::MemoryUse& bytes) {
   return text + cell(base::bytes_text(engine::total_bytes(bytes)));
 }
 
-const char* precision_of(const engine::EngineOptions& options) {
-  return options.numerics.linear_forward == layers::LinearForward::e4m3
-             ? "fp8"
-             : device::name(options.numerics.dtype);
+const char* precision_of(const engine::NumericsOptions& numerics) {
+  return numerics.linear_forward == layers::LinearForward::e4m3 ? "fp8"
+                                                                : device::name(numerics.dtype);
 }
 
-/// Text about kept weight copies; empty where layers multiply the stored weights themselves.
-std::string weight_copies_in_words(const engine::EngineOptions& options) {
-  if (options.numerics.linear_forward != layers::LinearForward::e4m3) return {};
-  switch (options.memory.weight_copies) {
+const char* weight_copies_in_words(layers::WeightCopies copies) {
+  switch (copies) {
     case layers::WeightCopies::for_each_use:
       return "FP8 copies of weights are made for each product, in the workspace\n";
     case layers::WeightCopies::kept:
@@ -62,64 +59,63 @@ std::string heading() {
 }
 
 /// [stage]: buffers of all chunks together.
-std::vector<layout::ChunkBuffers> held_by_stages(const engine::EngineOptions& options) {
-  const auto& given = options.schedule;
+std::vector<layout::ChunkBuffers> held_by_stages(const engine::ScheduleOptions& given, int stages) {
   const auto schedule = base::value_or_throw(
-      layout::make_schedule(given.kind, options.sharding.mesh.degree(Axis::pipeline),
-                            given.micro_batches, given.virtual_stages));
-  std::vector<layout::ChunkBuffers> stages;
+      layout::make_schedule(given.kind, stages, given.micro_batches, given.virtual_stages));
+  std::vector<layout::ChunkBuffers> held;
   for (int stage = 0; stage < schedule.stages; ++stage) {
-    auto& sum = stages.emplace_back(layout::ChunkBuffers{.activations = 0});
+    auto& sum = held.emplace_back(layout::ChunkBuffers{.activations = 0});
     for (const auto& chunk : layout::chunk_buffers(schedule, stage, layout::Passes::both)) {
       sum.activations += chunk.activations;
       sum.left += chunk.left;
     }
   }
-  return stages;
+  return held;
 }
 
 /// Text about what stages hold between forward, backward_input and backward_weight; empty where
 /// backward is one action.
-std::string held_in_words(const engine::EngineOptions& options) {
-  const bool is_split = layout::splits_backward(options.schedule.kind) &&
-                        options.sharding.mesh.degree(Axis::pipeline) > 1;
+std::string held_in_words(const engine::ScheduleOptions& schedule, int stages) {
+  const bool is_split = layout::splits_backward(schedule.kind) && stages > 1;
   if (!is_split) return {};
   std::vector<int> activations;
   std::vector<int> left;
-  for (const auto& stage : held_by_stages(options)) {
+  for (const auto& stage : held_by_stages(schedule, stages)) {
     activations.push_back(stage.activations);
     left.push_back(stage.left);
   }
   return format(
       "stages hold activations of {} micro-batches{}, and of {} what gradients of weights "
       "wait for\n",
-      base::join(activations, ","), options.schedule.virtual_stages == 1 ? "" : " of a chunk",
+      base::join(activations, ","), schedule.virtual_stages == 1 ? "" : " of a chunk",
       base::join(left, ","));
 }
 
 std::string run_in_words(const MemoryPlan& plan) {
   const auto& options = plan.options;
+  const auto& schedule = options.schedule;
+  const auto& mesh = options.sharding.mesh;
+  const int stages = mesh.degree(Axis::pipeline);
   std::string text = format(
       "{}, {:.1f} million parameters, {}; {} on {}\n", model::name(options.model.architecture),
-      static_cast<double>(plan.parameter_count) / 1e6, precision_of(options),
-      options.sharding.mesh.text(), base::counted(options.sharding.mesh.world_size(), "rank"));
+      static_cast<double>(plan.parameter_count) / 1e6, precision_of(options.numerics), mesh.text(),
+      base::counted(mesh.world_size(), "rank"));
   text += format("a step: {} tokens; each replica {} micro-batches of {} x {} tokens\n",
-                 plan.tokens_per_step, options.schedule.micro_batches, options.schedule.micro_batch,
-                 options.schedule.sequence_length);
-  text += weight_copies_in_words(options);
+                 plan.tokens_per_step, schedule.micro_batches, schedule.micro_batch,
+                 schedule.sequence_length);
+  if (options.numerics.linear_forward == layers::LinearForward::e4m3) {
+    text += weight_copies_in_words(options.memory.weight_copies);
+  }
   for (std::size_t stage = 0; stage < plan.chosen.size(); ++stage) {
     text += format("stage {}: {}\n", stage, plan.chosen[stage].text());
   }
   if (plan.chosen.empty() && options.memory.recompute != layers::Recompute{}) {
     text += format("computed again in backward: {}\n", options.memory.recompute.text());
   }
-  text +=
-      format("schedule {}: bubble {:.1f} % of a step ({})\n", layout::name(options.schedule.kind),
-             plan.bubble_fraction * 100.0, bubble_assumption(options));
-  text += held_in_words(options);
-  if (options.sharding.mesh.degree(Axis::pipeline) > 1) {
-    text += engine::stage_layers(options).text() + "\n";
-  }
+  text += format("schedule {}: bubble {:.1f} % of a step ({})\n", layout::name(schedule.kind),
+                 plan.bubble_fraction * 100.0, bubble_assumption(schedule.kind));
+  text += held_in_words(schedule, stages);
+  if (stages > 1) text += engine::stage_layers(options.model, schedule, stages).text() + "\n";
   if (plan.attention) text += plan.attention->sentence + "\n";
   return text;
 }
@@ -214,15 +210,15 @@ std::string text(const MemoryPlan& plan) {
 
 base::Json to_json(const MemoryPlan& plan) {
   const auto& options = plan.options;
-  base::Json mesh;
-  for (const auto& axis : options.sharding.mesh.axes())
-    mesh[layout::short_name(axis.axis)] = axis.degree;
+  const auto& schedule = options.schedule;
+  const auto& mesh = options.sharding.mesh;
+  base::Json degrees;
+  for (const auto& axis : mesh.axes()) degrees[layout::short_name(axis.axis)] = axis.degree;
   base::Json ranks = base::Json::array();
   for (const auto& rank : plan.ranks) {
     base::Json coordinates;
-    for (const auto& axis : options.sharding.mesh.axes()) {
-      coordinates[layout::short_name(axis.axis)] =
-          options.sharding.mesh.coordinate(axis.axis, rank.rank);
+    for (const auto& axis : mesh.axes()) {
+      coordinates[layout::short_name(axis.axis)] = mesh.coordinate(axis.axis, rank.rank);
     }
     ranks.push_back({{"rank", rank.rank.value()},
                      {"coordinates", coordinates},
@@ -230,21 +226,21 @@ base::Json to_json(const MemoryPlan& plan) {
                      {"snapshot", rank.snapshot_bytes}});
   }
   const auto& largest = plan.largest();
-  const auto layers = engine::stage_layers(options);
+  const auto layers = engine::stage_layers(options.model, schedule, mesh.degree(Axis::pipeline));
   base::Json json{
       {"architecture", model::name(options.model.architecture)},
       {"parameters", plan.parameter_count},
-      {"flops_per_token", model::flops_per_token(options.model, options.schedule.sequence_length)},
-      {"precision", precision_of(options)},
-      {"world_size", options.sharding.mesh.world_size()},
-      {"mesh", mesh},
-      {"schedule", layout::name(options.schedule.kind)},
-      {"virtual_stages", options.schedule.virtual_stages},
-      {"micro_batches", options.schedule.micro_batches},
+      {"flops_per_token", model::flops_per_token(options.model, schedule.sequence_length)},
+      {"precision", precision_of(options.numerics)},
+      {"world_size", mesh.world_size()},
+      {"mesh", degrees},
+      {"schedule", layout::name(schedule.kind)},
+      {"virtual_stages", schedule.virtual_stages},
+      {"micro_batches", schedule.micro_batches},
       {"tokens_per_step", plan.tokens_per_step},
       {"bubble_fraction", plan.bubble_fraction},
       {"activation_checkpointing", recomputed_json(plan)},
-      {"bubble_assumes", bubble_assumption(options)},
+      {"bubble_assumes", bubble_assumption(schedule.kind)},
       {"stage_layers", layers.counts},
       {"stage_balance", layers.balance},
       {"largest", {{"rank", largest.rank.value()}, {"total", engine::total_bytes(largest.bytes)}}},

@@ -30,8 +30,8 @@ bool is_in(const Place& place, const GraphChunk& chunk) {
 
 /// The chunk's part of model::flops_per_token: six for each element of a matrix that enters a
 /// product, and attention's products of activations.
-double flops_of(const GraphChunk& chunk, const engine::EngineOptions& options) {
-  const auto& config = options.model;
+double flops_of(const GraphChunk& chunk, const model::ModelConfig& config,
+                std::int64_t sequence_length) {
   double elements = 0;
   for (const auto& parameter : model::parameters(config)) {
     const bool looked_up = parameter.place.kind == Place::Kind::embedding;
@@ -43,7 +43,7 @@ double flops_of(const GraphChunk& chunk, const engine::EngineOptions& options) {
   }
   const double attention = 12.0 * (chunk.layers.end - chunk.layers.begin) *
                            static_cast<double>(config.num_attention_heads * config.head_dim) *
-                           static_cast<double>(options.schedule.sequence_length);
+                           static_cast<double>(sequence_length);
   return 6.0 * elements + attention;
 }
 
@@ -62,9 +62,8 @@ base::Rank first_rank_of(const layout::Mesh& mesh, int stage) {
 }
 
 /// Elements that the stage's first rank holds of the chunk.
-std::int64_t rank_elements(const GraphChunk& chunk, engine::EngineOptions options) {
-  options.sharding.rank = first_rank_of(options.sharding.mesh, chunk.stage);
-  const auto sharding = engine::sharding_of(options);
+std::int64_t rank_elements(const GraphChunk& chunk, const sharding::Sharding& any) {
+  const auto sharding = any.seen_by(first_rank_of(any.options().mesh, chunk.stage));
   std::int64_t count = 0;
   for (const auto& fused : sharding.stage().fused_parameters()) {
     // The last stage's copy of a tied table has the embedding's place.
@@ -75,22 +74,12 @@ std::int64_t rank_elements(const GraphChunk& chunk, engine::EngineOptions option
   return count;
 }
 
-GraphChunk chunk_of(const engine::EngineOptions& options, layout::LayerRange layers,
-                    layout::ChunkPlace place) {
-  const auto placement = engine::placement_of(options);
-  GraphChunk chunk{.stage = place.stage,
-                   .virtual_stage = place.virtual_stage,
-                   .layers = layers,
-                   .embeds = placement.is_first(place),
-                   .has_head = placement.is_last(place)};
-  for (const auto& parameter : model::parameters(options.model)) {
-    if (is_in(parameter.place, chunk)) {
-      chunk.parameters += layout::element_count(parameter.tensor.shape);
-    }
+std::int64_t element_count(const GraphChunk& chunk, const model::ModelConfig& config) {
+  std::int64_t count = 0;
+  for (const auto& parameter : model::parameters(config)) {
+    if (is_in(parameter.place, chunk)) count += layout::element_count(parameter.tensor.shape);
   }
-  chunk.rank_parameters = rank_elements(chunk, options);
-  chunk.flops_per_token = flops_of(chunk, options);
-  return chunk;
+  return count;
 }
 
 std::vector<GraphParameter>& list_of(ModelGraph& graph, const Place& place) {
@@ -125,17 +114,29 @@ base::Result<ModelGraph> model_graph(const config::Config& config, const model::
   if (!mesh) return mesh.failure();
   auto options = engine::options_from(config, model, *mesh, base::Rank{0});
   if (!options) return options.failure();
-  const auto placement = engine::placement_of(*options);
-  const auto ranges = layout::assign_layers(model.num_hidden_layers, placement,
-                                            engine::stage_layers(*options).counts);
-  if (!ranges) return ranges.failure();
+  const auto& schedule = options->schedule;
+  const int stages = mesh->degree(Axis::pipeline);
+  const auto placement = engine::placement_of(schedule, stages);
+  const auto layers = engine::chunk_layers(model, schedule, stages);
+  const auto sharding = engine::sharding_of(*options);
   ModelGraph graph;
-  graph.options = *options;
+  graph.model = model;
+  graph.mesh = *mesh;
+  graph.virtual_stages = schedule.virtual_stages;
+  graph.micro_batches = schedule.micro_batches;
+  graph.dtype = options->numerics.dtype;
   for (int position = 0; position < placement.positions(); ++position) {
     const auto place = placement.place_of(position);
-    const auto& of_stage = (*ranges)[static_cast<std::size_t>(place.stage)];
-    graph.chunks.push_back(
-        chunk_of(*options, of_stage[static_cast<std::size_t>(place.virtual_stage)], place));
+    const auto& of_stage = layers[static_cast<std::size_t>(place.stage)];
+    GraphChunk chunk{.stage = place.stage,
+                     .virtual_stage = place.virtual_stage,
+                     .layers = of_stage[static_cast<std::size_t>(place.virtual_stage)],
+                     .embeds = placement.is_first(place),
+                     .has_head = placement.is_last(place)};
+    chunk.parameters = element_count(chunk, model);
+    chunk.rank_parameters = rank_elements(chunk, sharding);
+    chunk.flops_per_token = flops_of(chunk, model, schedule.sequence_length);
+    graph.chunks.push_back(chunk);
   }
   for (const auto& parameter : model::parameters(model)) {
     // Layers are alike; so is what they hold.
@@ -144,13 +145,13 @@ base::Result<ModelGraph> model_graph(const config::Config& config, const model::
         .push_back({parameter.tensor.name, parameter.tensor.shape,
                     layout::shard_box(parameter.tensor, *mesh, base::Rank{0}).length});
   }
-  const auto rows = options->schedule.micro_batch * options->schedule.sequence_length;
+  const auto rows = schedule.micro_batch * schedule.sequence_length;
   const int shared = options->sharding.sequence_parallel == model::SequenceParallel::on
                          ? mesh->degree(Axis::tensor)
                          : 1;
   graph.message = {rows / shared, model.hidden_size};
-  graph.message_bytes = static_cast<std::size_t>(layout::element_count(graph.message)) *
-                        device::size_of(options->numerics.dtype);
+  graph.message_bytes =
+      static_cast<std::size_t>(layout::element_count(graph.message)) * device::size_of(graph.dtype);
   return graph;
 }
 

@@ -35,9 +35,8 @@ std::string content_text(const GraphChunk& chunk) {
 }
 
 std::string place_text(const ModelGraph& graph, const GraphChunk& chunk) {
-  return graph.options.schedule.virtual_stages == 1
-             ? format("stage {}", chunk.stage)
-             : format("stage {}.{}", chunk.stage, chunk.virtual_stage);
+  return graph.virtual_stages == 1 ? format("stage {}", chunk.stage)
+                                   : format("stage {}.{}", chunk.stage, chunk.virtual_stage);
 }
 
 std::string flops_text(double flops) {
@@ -73,17 +72,14 @@ std::vector<ShapeRow> shape_rows(const ModelGraph& graph) {
   };
   add("embedding", graph.embedding);
   add("a layer", graph.layer);
-  add(graph.options.model.tie_word_embeddings ? "head, besides the tied table" : "head",
-      graph.head);
+  add(graph.model.tie_word_embeddings ? "head, besides the tied table" : "head", graph.head);
   return rows;
 }
 
 std::string title_of(const ModelGraph& graph) {
-  const auto& options = graph.options;
-  return format("{}, {} parameters, {} a token; {} on {}", model::name(options.model.architecture),
+  return format("{}, {} parameters, {} a token; {} on {}", model::name(graph.model.architecture),
                 count_text(graph.parameters()), flops_text(graph.flops_per_token()),
-                options.sharding.mesh.text(),
-                base::counted(options.sharding.mesh.world_size(), "rank"));
+                graph.mesh.text(), base::counted(graph.mesh.world_size(), "rank"));
 }
 
 bool crosses(const GraphChunk& from, const GraphChunk& to) {
@@ -98,7 +94,6 @@ std::string edge_text(const ModelGraph& graph) {
 }  // namespace
 
 std::string graph_text(const ModelGraph& graph) {
-  const auto& options = graph.options;
   auto text = title_of(graph) + "\n\n";
   text += format("{:<12}{:<28}{:>16}{:>16}{:>16}\n", "chunk", "holds", "parameters", "on a rank",
                  "a token");
@@ -111,7 +106,7 @@ std::string graph_text(const ModelGraph& graph) {
     text += format(
         "\nbetween chunks: {} {} a micro-batch and rank, and its gradient back; {} "
         "micro-batches a step\n",
-        device::name(options.numerics.dtype), edge_text(graph), options.schedule.micro_batches);
+        device::name(graph.dtype), edge_text(graph), graph.micro_batches);
   }
   for (const auto& row : shape_rows(graph)) {
     text += format("{}{:<44}{:>16}{:>16}\n", row.is_title ? "\n" : "", row.name, row.shape,
@@ -122,7 +117,7 @@ std::string graph_text(const ModelGraph& graph) {
 
 base::Json graph_json(const ModelGraph& graph) {
   base::Json mesh;
-  for (const auto& axis : graph.options.sharding.mesh.axes()) {
+  for (const auto& axis : graph.mesh.axes()) {
     mesh[layout::short_name(axis.axis)] = axis.degree;
   }
   base::Json chunks = base::Json::array();
@@ -146,7 +141,7 @@ base::Json graph_json(const ModelGraph& graph) {
     }
     return json;
   };
-  return {{"architecture", model::name(graph.options.model.architecture)},
+  return {{"architecture", model::name(graph.model.architecture)},
           {"mesh", mesh},
           {"parameters", graph.parameters()},
           {"flops_per_token", graph.flops_per_token()},
@@ -291,10 +286,10 @@ std::string graph_svg(const ModelGraph& graph) {
     draw_box(picture, graph, graph.chunks[index], columns);
     if (index > 0) draw_edge(picture, graph, index, columns);
   }
-  const auto stages = static_cast<double>(graph.options.sharding.mesh.degree(Axis::pipeline));
+  const auto stages = static_cast<double>(graph.mesh.degree(Axis::pipeline));
   const double bottom = draw_shapes(picture, graph, top + stages * row_height);
-  const double width = 2 * margin + (graph.options.schedule.virtual_stages - 1) * columns.distance +
-                       columns.box_width;
+  const double width =
+      2 * margin + (graph.virtual_stages - 1) * columns.distance + columns.box_width;
   return picture.document(title, width, bottom + margin, head);
 }
 

@@ -18,13 +18,12 @@ using layout::Axis;
 
 namespace {
 
-base::Result<double> bubble_of(const engine::EngineOptions& options) {
+base::Result<double> bubble_of(const engine::ScheduleOptions& given, int stages) {
   const auto schedule =
-      layout::make_schedule(options.schedule.kind, options.sharding.mesh.degree(Axis::pipeline),
-                            options.schedule.micro_batches, options.schedule.virtual_stages);
+      layout::make_schedule(given.kind, stages, given.micro_batches, given.virtual_stages);
   if (!schedule) return schedule.failure();
   // A chunk is one of v pieces of a stage.
-  const double share = 1.0 / options.schedule.virtual_stages;
+  const double share = 1.0 / given.virtual_stages;
   const auto simulation = layout::simulate(*schedule, {share, share, share, 0.0});
   if (!simulation) return simulation.failure();
   return simulation->bubble_fraction;
@@ -48,12 +47,11 @@ base::Result<std::vector<base::Rank>> chosen(const Ranks& ranks, int world_size)
 /// Measures ranks, each kind of them once: data-parallel ranks differ only where they own matrices.
 class Measurements {
  public:
-  Measurements(engine::EngineOptions options, const std::optional<inference::SampleTask>& samples,
-               bool snapshots)
-      : options_(std::move(options)), samples_(samples), snapshots_(snapshots) {}
+  Measurements(engine::EngineOptions options, engine::Beside beside, bool snapshots)
+      : options_(std::move(options)), beside_(std::move(beside)), snapshots_(snapshots) {}
 
   std::size_t total(const engine::EngineOptions& options) const {
-    return engine::total_bytes(inference::measure_with_samples(options, samples_));
+    return engine::total_bytes(engine::measure(options, beside_));
   }
   /// Ranks that are measured from now on compute this again; [stage].
   void use(const std::vector<engine::ChosenRecompute>& chosen) {
@@ -83,7 +81,7 @@ class Measurements {
           recompute_.empty()
               ? options_
               : engine::with_recompute(options_, recompute_[static_cast<std::size_t>(place.first)]);
-      found->second = {rank, inference::measure_with_samples(options, samples_),
+      found->second = {rank, engine::measure(options, beside_),
                        snapshots_ ? engine::sharding_of(options_).saved_bytes() : 0};
     }
     auto memory = found->second;
@@ -94,7 +92,7 @@ class Measurements {
   using Place = std::pair<int, int>;  // coordinates of pipeline and tensor
 
   engine::EngineOptions options_;
-  const std::optional<inference::SampleTask>& samples_;
+  engine::Beside beside_;
   bool snapshots_;
   std::vector<layers::Recompute> recompute_;
   std::map<Place, std::vector<int>> alike_;
@@ -179,22 +177,23 @@ base::Result<MemoryPlan> plan_memory(const config::Config& config, const model::
   if (!options) return options.failure();
   const auto samples = inference::read_sample_task(config, model);
   if (!samples) return samples.failure();
-  const auto bubble = bubble_of(*options);
+  const auto bubble = bubble_of(options->schedule, mesh->degree(Axis::pipeline));
   if (!bubble) return bubble.failure();
 
   const auto& keys = config.options().checkpoint;
   MemoryPlan plan;
   plan.options = *options;
   plan.parameter_count = model::parameter_count(model);
-  plan.tokens_per_step = options->schedule.micro_batches * options->schedule.micro_batch *
-                         mesh->degree(Axis::data) * options->schedule.sequence_length;
+  plan.tokens_per_step =
+      engine::global_batch(options->schedule, *mesh) * options->schedule.sequence_length;
   plan.bubble_fraction = *bubble;
   if (const auto& choice = options->numerics.gpu_attention) {
-    const auto size = engine::attention_of(*options);
+    const auto size = engine::attention_of(model, options->schedule, options->numerics.dtype,
+                                           mesh->degree(Axis::tensor));
     plan.libraries = device::planned_library_memory(size, *choice);
     plan.attention = device::planned_attention(size, *choice);
   }
-  Measurements measurements(*options, *samples, keys.beside_training());
+  Measurements measurements(*options, inference::decoder_beside(*samples), keys.beside_training());
   const auto limit = config.options().train.memory_limit;
   if (config.options().train.activation_checkpointing) {
     if (auto status = check_all_ranks(*options, limit, measurements); !status) {

@@ -19,8 +19,7 @@ constexpr double call_gap = 2e-6;
 /// Operations that the forward of a layer issues; a captured micro-batch is one launch.
 constexpr int layer_launches = 14;
 
-predict::Shape computed_shape(const engine::EngineOptions& options) {
-  const auto& model = options.model;
+predict::Shape computed_shape(const model::ModelConfig& model, std::int64_t sequence_length) {
   return {.layers = model.num_hidden_layers,
           .hidden = model.hidden_size,
           .heads = model.num_attention_heads,
@@ -30,35 +29,29 @@ predict::Shape computed_shape(const engine::EngineOptions& options) {
           .gated_mlp = model.family().gated_mlp,
           .vocabulary = model.vocab_size,
           .tied_head = model.tie_word_embeddings,
-          .sequence = options.schedule.sequence_length};
+          .sequence = sequence_length};
 }
 
-predict::Precision computed_precision(const engine::EngineOptions& options) {
-  if (options.numerics.linear_forward == layers::LinearForward::e4m3) {
-    return predict::Precision::fp8;
-  }
-  return options.numerics.dtype == device::DType::bf16 ? predict::Precision::bf16
-                                                       : predict::Precision::fp32;
+predict::Precision computed_precision(const engine::NumericsOptions& numerics) {
+  if (numerics.linear_forward == layers::LinearForward::e4m3) return predict::Precision::fp8;
+  return numerics.dtype == device::DType::bf16 ? predict::Precision::bf16
+                                               : predict::Precision::fp32;
 }
 
 /// Bytes that the update of an element reads and writes: its gradient, its master and its moments
 /// in fp32, and the parameter.
-double element_update_bytes(const engine::EngineOptions& options) {
+double element_update_bytes(const optim::Rule& rule, device::DType dtype) {
   constexpr double fp32 = 4;
-  const auto states = optim::state_names(options.sharding.rule, optim::Content::elements).size();
-  const bool has_master = options.numerics.dtype != device::DType::f32;
-  const double parameter =
-      has_master ? static_cast<double>(device::size_of(options.numerics.dtype)) : 0;
+  const auto states = optim::state_names(rule, optim::Content::elements).size();
+  const bool has_master = dtype != device::DType::f32;
+  const double parameter = has_master ? static_cast<double>(device::size_of(dtype)) : 0;
   return fp32 + 2 * fp32 * (1 + static_cast<double>(states)) + parameter;
 }
 
 /// FLOPs of the matrices that the busiest data-parallel rank of the first stage updates.
-double matrix_flops(const engine::EngineOptions& options) {
-  const auto cost = sharding::cost_of_matrix(options.sharding.rule, options.numerics.dtype);
-  if (!cost) return 0;
-  const auto sharding = engine::sharding_of(options);
+double matrix_flops(const sharding::Sharding& sharding, const model::CostOfMatrix& cost) {
   double most = 0;
-  for (int rank = 0; rank < options.sharding.mesh.degree(Axis::data); ++rank) {
+  for (int rank = 0; rank < sharding.options().mesh.degree(Axis::data); ++rank) {
     double sum = 0;
     for (const auto& segment : sharding.updates_of(rank).segments) {
       if (segment.content != optim::Content::matrix) continue;
@@ -73,8 +66,9 @@ double matrix_flops(const engine::EngineOptions& options) {
 
 predict::Program computed_program(const engine::EngineOptions& options, bool on_gpus) {
   const auto& sharding = options.sharding;
+  const auto dtype = options.numerics.dtype;
   predict::Program program;
-  program.precision = computed_precision(options);
+  program.precision = computed_precision(options.numerics);
   program.recompute = options.memory.recompute;
   program.sequence_parallel = sharding.sequence_parallel == model::SequenceParallel::on;
   // On CPUs the thread that computes gathers at once.
@@ -82,8 +76,10 @@ predict::Program computed_program(const engine::EngineOptions& options, bool on_
   program.sharding =
       sharding.divides_updates() ? predict::Sharding::optimizer : predict::Sharding::none;
   program.bucket_elements = sharding.bucket_elements();
-  program.update_bytes = element_update_bytes(options);
-  program.update_flops = matrix_flops(options);
+  program.update_bytes = element_update_bytes(sharding.rule, dtype);
+  if (const auto cost = sharding::cost_of_matrix(sharding.rule, dtype)) {
+    program.update_flops = matrix_flops(engine::sharding_of(options), cost);
+  }
   program.launch_gap = on_gpus ? launch_gap : call_gap;
   program.launches = options.memory.cuda_graphs == engine::CudaGraphs::yes ? 1 : layer_launches;
   return program;
@@ -96,16 +92,18 @@ predict::Workload workload_of(const engine::EngineOptions& options,
   const auto& mesh = options.sharding.mesh;
   const auto& schedule = options.schedule;
   predict::Workload workload;
-  workload.shape = computed_shape(options);
+  workload.shape = computed_shape(options.model, schedule.sequence_length);
   workload.degrees = {.tensor = mesh.degree(Axis::tensor),
                       .context = 1,
                       .data = mesh.degree(Axis::data),
                       .pipeline = mesh.degree(Axis::pipeline)};
-  workload.micro_batches = {.schedule = schedule.kind,
-                            .virtual_stages = schedule.virtual_stages,
-                            .sequences = schedule.micro_batch,
-                            .count = schedule.micro_batches,
-                            .stage_layers = engine::stage_layers(options).counts};
+  workload.micro_batches = {
+      .schedule = schedule.kind,
+      .virtual_stages = schedule.virtual_stages,
+      .sequences = schedule.micro_batch,
+      .count = schedule.micro_batches,
+      .stage_layers =
+          engine::stage_layers(options.model, schedule, mesh.degree(Axis::pipeline)).counts};
   workload.program = computed_program(options, !machine.node.computes_on_cores());
   return workload;
 }

@@ -64,14 +64,27 @@ Updates joined(Updates all, const OwnedShards& owned) {
 }  // namespace
 
 Sharding::Sharding(const model::ModelConfig& model, const Options& options,
-                   std::vector<layout::LayerRange> chunks, layout::PlacementKind placement,
-                   device::DType products)
-    : options_(options),
+                   std::vector<std::vector<layout::LayerRange>> layers,
+                   layout::PlacementKind placement, device::DType products)
+    : model_(model),
+      options_(options),
+      layers_(std::move(layers)),
+      placement_(placement),
+      products_(products),
       stage_(
-          model,
-          {options.mesh, options.rank, std::move(chunks), options.sequence_parallel, placement},
+          model, {options.mesh, options.rank, chunks(), options.sequence_parallel, placement},
           options.bucket_elements(),
           {cost_of_matrix(options.rule, products), options.matrices, order_of_matrices(options)}) {}
+
+Sharding Sharding::seen_by(base::Rank rank) const {
+  auto options = options_;
+  options.rank = rank;
+  return {model_, options, layers_, placement_, products_};
+}
+
+const std::vector<layout::LayerRange>& Sharding::chunks() const {
+  return layers_[static_cast<std::size_t>(options_.mesh.coordinate(Axis::pipeline, options_.rank))];
+}
 
 layout::FlatRange Sharding::updated(std::size_t bucket) const {
   return divides_updates() ? counted(bucket) : stage_.flat().buckets[bucket];

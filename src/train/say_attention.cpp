@@ -6,9 +6,9 @@
 
 namespace trireme::train {
 
-void say_attention(const device::Kernels& kernels, const engine::EngineOptions& options,
+void say_attention(const device::Kernels& kernels, const device::AttentionSize& size,
                    comm::ProcessGroup& world) {
-  const auto text = comm::agree(world, kernels.attention_text(engine::attention_of(options)));
+  const auto text = comm::agree(world, kernels.attention_text(size));
   if (text.sentence.empty()) return;
   switch (text.kind) {
     case device::AttentionText::Kind::as_wished:

@@ -45,7 +45,7 @@ void Trainer::step() {
   record.first_sample = progress_.next_sample;
   samples_->fill(record.first_sample);
   if (record.step < keys_.train.steps) {
-    const auto batch = engine::global_batch(engine_->options());
+    const auto batch = engine_->global_batch();
     samples_->start(record.first_sample + static_cast<std::uint64_t>(batch));
   }
   record.data_ms = 1e3 * span_seconds(begin, SpanKind::data);
@@ -56,8 +56,8 @@ void Trainer::step() {
   if (optim::traits(keys_.optimizer.name).updates_matrices && engine_->device().is_host()) {
     record.optimizer_ms = 1e3 * seconds_since(update_begin);
   }
-  record.tokens = static_cast<double>(
-      progress_.advance(engine::global_batch(engine_->options()), record.step_tokens));
+  record.tokens =
+      static_cast<double>(progress_.advance(engine_->global_batch(), record.step_tokens));
   record.epochs = training_data_->epochs(progress_.next_sample);
   record.step_ms = 1e3 * span_seconds(begin, SpanKind::step, place, range.serial());
   observe(record);

@@ -96,7 +96,4 @@ class ReadAhead {
   std::unique_ptr<State> state_;
 };
 
-/// Samples of a step, over all data-parallel ranks.
-std::int64_t global_batch(const EngineOptions& options);
-
 }  // namespace trireme::engine

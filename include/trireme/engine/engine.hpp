@@ -120,6 +120,8 @@ class Engine {
   void await_parameters() const;
   const sharding::Sharding& sharding() const;
   const EngineOptions& options() const;
+  /// Samples of a step, over all data-parallel ranks.
+  std::int64_t global_batch() const;
   /// The device of its tensors.
   device::Device& device() const;
 

@@ -31,6 +31,9 @@ struct ScheduleOptions {
   std::int64_t micro_batch = 1;
   int micro_batches = 1;
   std::int64_t sequence_length = 1;
+
+  /// Sequences of one data-parallel rank in a step.
+  std::int64_t sequences() const { return micro_batches * micro_batch; }
 };
 
 /// Types, kernels and random numbers.
@@ -70,8 +73,12 @@ struct EngineOptions {
 /// Refuses options that do not fit together, with key, value and rule.
 base::Status check(const EngineOptions& options);
 
-/// Attention of one micro-batch with a rank's part of the heads.
-device::AttentionSize attention_of(const EngineOptions& options);
+/// Attention of one micro-batch with the heads of one of `tensor` ranks.
+device::AttentionSize attention_of(const model::ModelConfig& model, const ScheduleOptions& schedule,
+                                   device::DType dtype, int tensor);
+
+/// Samples of a step, over all data-parallel ranks.
+std::int64_t global_batch(const ScheduleOptions& schedule, const layout::Mesh& mesh);
 
 /// Who holds what of the stage of options.sharding.rank. A pure function, also of the ranks of
 /// others.

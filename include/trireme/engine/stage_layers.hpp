@@ -25,12 +25,15 @@ struct StageLayers {
 /// Layers of each position: parallel.stage_layers where given; else balanced with the head, whose
 /// GEMM with the vocabulary weighs as many layers as it takes operations. `counts` is empty where
 /// there are fewer layers than positions, which leaves no choice.
-StageLayers stage_layers(const EngineOptions& options);
+StageLayers stage_layers(const model::ModelConfig& model, const ScheduleOptions& schedule,
+                         int stages);
 
-/// Places of the model's chunks on the mesh.
-layout::Placement placement_of(const EngineOptions& options);
+/// Places of the model's chunks on a pipeline.
+layout::Placement placement_of(const ScheduleOptions& schedule, int stages);
 
-/// [chunk]: layers of the stage of options.sharding.rank.
-std::vector<layout::LayerRange> chunks_of(const EngineOptions& options);
+/// [stage][chunk]: layers of the model.
+std::vector<std::vector<layout::LayerRange>> chunk_layers(const model::ModelConfig& model,
+                                                          const ScheduleOptions& schedule,
+                                                          int stages);
 
 }  // namespace trireme::engine

@@ -3,7 +3,7 @@
 
 #include "trireme/config/config.hpp"
 #include "trireme/data/tokenizer.hpp"
-#include "trireme/engine/engine.hpp"
+#include "trireme/engine/measure.hpp"
 #include "trireme/inference/generate.hpp"
 #include "trireme/inference/sampling.hpp"
 #include "trireme/model/model_config.hpp"
@@ -47,9 +47,9 @@ std::optional<SampleTask> agreed_sample_task(const config::Config& config,
                                              const model::ModelConfig& model,
                                              comm::ProcessGroup& world);
 
-/// Bytes that a rank of a run needs, with the decoder of its samples if it has any.
-engine::MemoryUse measure_with_samples(const engine::EngineOptions& options,
-                                       const std::optional<SampleTask>& task);
+/// The decoder of a run's samples, for engine::measure(); empty where there are none. `task`
+/// outlives it.
+engine::Beside decoder_beside(const std::optional<SampleTask>& task);
 
 /// Decoder of a run's samples: over the parameters of the run's engine, with caches in its arenas,
 /// whatever the layout.

@@ -4,7 +4,9 @@
 #include "trireme/base/json.hpp"
 #include "trireme/base/result.hpp"
 #include "trireme/config/config.hpp"
-#include "trireme/engine/engine.hpp"
+#include "trireme/device/dtype.hpp"
+#include "trireme/layout/box.hpp"
+#include "trireme/layout/schedule.hpp"
 #include "trireme/model/model_config.hpp"
 
 #include <cstdint>
@@ -38,8 +40,13 @@ struct GraphParameter {
 };
 
 struct ModelGraph {
-  /// Options of rank 0.
-  engine::EngineOptions options;
+  model::ModelConfig model;
+  layout::Mesh mesh = layout::Mesh::of(1, 1, 1);
+  int virtual_stages = 1;
+  /// Micro-batches of a step on one data-parallel rank.
+  int micro_batches = 1;
+  /// Type of parameters and activations.
+  device::DType dtype = device::DType::f32;
   /// In the model's order.
   std::vector<GraphChunk> chunks;
   /// Parameters of the first layer.

@@ -48,13 +48,18 @@ struct OwnerStates {
 /// one of them sees it. A pure function of its arguments, also of the ranks of others.
 class Sharding {
  public:
-  /// `chunks`: the layers of the rank's stage, placed by `placement`. `products`: the type in which
-  /// rules multiply matrices, which decides what these cost.
+  /// `layers`: those of each chunk, [stage][chunk], placed by `placement`. `products`: the type in
+  /// which rules multiply matrices, which decides what these cost.
   Sharding(const model::ModelConfig& model, const Options& options,
-           std::vector<layout::LayerRange> chunks, layout::PlacementKind placement,
+           std::vector<std::vector<layout::LayerRange>> layers, layout::PlacementKind placement,
            device::DType products);
+  /// The same division as another rank sees it.
+  Sharding seen_by(base::Rank rank) const;
 
   const Options& options() const { return options_; }
+  int data_rank() const { return options_.mesh.coordinate(layout::Axis::data, options_.rank); }
+  /// [chunk]: layers of the rank's stage.
+  const std::vector<layout::LayerRange>& chunks() const;
   /// Parameters of the stage and their places in the rank's flat buffers.
   const model::StageParameters& stage() const { return stage_; }
   model::StageParameters& stage() { return stage_; }
@@ -91,9 +96,11 @@ class Sharding {
   const std::string& matrix_name(const optim::Segment& segment) const;
 
  private:
-  int data_rank() const { return options_.mesh.coordinate(layout::Axis::data, options_.rank); }
-
+  model::ModelConfig model_;
   Options options_;
+  std::vector<std::vector<layout::LayerRange>> layers_;
+  layout::PlacementKind placement_;
+  device::DType products_;
   model::StageParameters stage_;
 };
 

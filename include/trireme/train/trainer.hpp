@@ -74,7 +74,7 @@ class Trainer {
   /// Opens the training data; returns held-out data, or nothing where there are none.
   std::unique_ptr<data::TokenDataset> open_data(const model::ModelConfig& model);
   /// Measures or takes over the peak, against which the report counts.
-  void make_report(const engine::EngineOptions& options);
+  void make_report();
   /// Locks the run directory for this start, and opens it.
   void open_run(runtime::Session& session);
   void restore(Start start);

@@ -5,6 +5,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/checkpoint/manifest.hpp"
+#include "trireme/engine/options.hpp"
 
 #include "train/saving/saved_contents.hpp"
 
@@ -85,9 +86,9 @@ checkpoint::Manifest manifest_of(checkpoint::Contents contents, int ranks) {
 void run(int pipeline, int data, int tensor) {
   const auto options = options_of(pipeline, data, tensor);
   // The first call touches code and pages that are there in a run.
-  train::saved_contents(options_of(1, 1, 1));
+  train::saved_contents(engine::sharding_of(options_of(1, 1, 1)));
   Mark mark;
-  auto contents = train::saved_contents(options);
+  auto contents = train::saved_contents(engine::sharding_of(options));
   mark.print("every rank: contents");
   const auto hash = contents.hash();
   mark.print("every rank: their hash");

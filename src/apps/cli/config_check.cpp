@@ -9,7 +9,6 @@
 #include "trireme/config/arrangement.hpp"
 #include "trireme/config/sources.hpp"
 #include "trireme/data/exposure.hpp"
-#include "trireme/engine/batch_loader.hpp"
 #include "trireme/engine/dataset.hpp"
 #include "trireme/engine/from_config.hpp"
 #include "trireme/huggingface/config.hpp"
@@ -60,17 +59,19 @@ bool vocabulary_is_of_tokenizer(const config::Config& config) {
          !base::exists(config::run_directory(config) / "model.json");
 }
 
-/// The engine's options on the layout, the first rank's.
-base::Result<engine::EngineOptions> check_layout(const config::Config& config,
-                                                 const model::ModelConfig& model, int ranks,
-                                                 std::vector<std::string>& notes) {
+/// Samples of a step on the layout, which the options of its first rank fit.
+base::Result<std::int64_t> check_layout(const config::Config& config,
+                                        const model::ModelConfig& model, int ranks,
+                                        std::vector<std::string>& notes) {
   const auto mesh =
       engine::mesh_from(config, model, ranks > 0 ? ranks : fewest_ranks(config.options().parallel));
   if (!mesh.ok()) return mesh.failure();
   const auto fitting = train::with_own_batch(config, *mesh);
   if (!fitting.ok()) return fitting.failure();
   notes.insert(notes.end(), fitting->notes.begin(), fitting->notes.end());
-  return engine::options_from(fitting->config, model, *mesh, base::Rank{0});
+  const auto options = engine::options_from(fitting->config, model, *mesh, base::Rank{0});
+  if (!options.ok()) return options.failure();
+  return engine::global_batch(options->schedule, *mesh);
 }
 
 /// True if a source of tokens has no file under its name.
@@ -143,8 +144,8 @@ base::Result<Verdict> check_run(const config::Config& config, int ranks) {
   const auto model =
       is_unknown ? huggingface::configured_model(own, some_vocabulary) : train::model_from(own);
   if (!model.ok()) return model.failure();
-  const auto fits = check_layout(own, *model, ranks, verdict.notes);
-  if (!fits.ok()) return fits.failure();
+  const auto batch = check_layout(own, *model, ranks, verdict.notes);
+  if (!batch.ok()) return batch.failure();
   if (is_unknown) {
     verdict.unchecked.push_back(
         format("the size of the vocabulary (there is no '{}' here)", own.options().data.tokenizer));
@@ -154,7 +155,7 @@ base::Result<Verdict> check_run(const config::Config& config, int ranks) {
     const auto task = inference::read_sample_task(own, *model);
     if (!task.ok()) return task.failure();
   }
-  const auto status = check_data(own, *model, engine::global_batch(*fits), verdict);
+  const auto status = check_data(own, *model, *batch, verdict);
   return status.ok() ? base::Result<Verdict>(verdict) : status.failure();
 }
 
@@ -167,8 +168,8 @@ base::Status check_model_and_layout(const config::Config& config, int ranks) {
                          : train::model_from(config);
   std::vector<std::string> ignored;
   if (!model.ok()) return model.failure();
-  const auto options = check_layout(config, *model, ranks, ignored);
-  return options.ok() ? base::Status{} : options.failure();
+  const auto batch = check_layout(config, *model, ranks, ignored);
+  return batch.ok() ? base::Status{} : batch.failure();
 }
 
 std::vector<std::string> replacement_texts(const std::vector<std::string>& files) {

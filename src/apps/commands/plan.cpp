@@ -4,7 +4,6 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/json_text.hpp"
 #include "trireme/data/exposure.hpp"
-#include "trireme/engine/batch_loader.hpp"
 #include "trireme/engine/dataset.hpp"
 #include "trireme/plan/memory_plan.hpp"
 #include "trireme/plan/time_plan.hpp"
@@ -83,7 +82,8 @@ Action prepare_plan(CLI::App& app) {
     if (!options->machine.empty()) {
       plans.time = base::value_or_throw(plan::plan_time(plans.memory, options->machine));
     }
-    const auto batch = engine::global_batch(plans.memory.options);
+    const auto batch =
+        engine::global_batch(plans.memory.options.schedule, plans.memory.options.sharding.mesh);
     plans.exposure = exposure_of(config, model, batch);
     const auto steps = config.options().train.steps;
     context.out.write(options->json ? base::json_text(json_of(plans), 2) + "\n"

@@ -12,17 +12,7 @@
 
 namespace trireme::engine {
 
-using layout::Axis;
-
 namespace {
-
-std::int64_t sequences_of_rank(const EngineOptions& options) {
-  return options.schedule.micro_batches * options.schedule.micro_batch;
-}
-
-std::int64_t data_rank(const EngineOptions& options) {
-  return options.sharding.mesh.coordinate(Axis::data, options.sharding.rank);
-}
 
 void put_samples(const StepSamples& samples, Engine& engine) {
   const auto& schedule = engine.options().schedule;
@@ -41,19 +31,15 @@ void put_samples(const StepSamples& samples, Engine& engine) {
 
 }  // namespace
 
-std::int64_t global_batch(const EngineOptions& options) {
-  return sequences_of_rank(options) * options.sharding.mesh.degree(Axis::data);
-}
-
 SampleReader::SampleReader(const data::TokenDataset& dataset, const Engine& engine,
                            SampleOrder order)
     : dataset_(dataset),
       order_(order),
       parts_(engine.sample_parts()),
       sequence_length_(engine.options().schedule.sequence_length),
-      sequences_(sequences_of_rank(engine.options())),
-      first_(static_cast<std::uint64_t>(sequences_ * data_rank(engine.options()))),
-      global_batch_(static_cast<std::uint64_t>(global_batch(engine.options()))) {}
+      sequences_(engine.options().schedule.sequences()),
+      first_(static_cast<std::uint64_t>(sequences_ * engine.sharding().data_rank())),
+      global_batch_(static_cast<std::uint64_t>(engine.global_batch())) {}
 
 void SampleReader::read_sample(std::uint64_t number, std::uint64_t end,
                                std::span<std::int32_t> sample) const {

@@ -27,17 +27,18 @@ namespace trireme::train {
 namespace {
 
 base::Json state_json(const std::filesystem::path& run, const Progress& progress,
-                      const config::Config& config, const engine::EngineOptions& options) {
+                      const config::Config& config, const engine::Engine& engine) {
+  const auto& sharding = engine.sharding().options();
   base::Json state;
   state["data"] = {{"next_sample", progress.next_sample},
                    {"fingerprint", base::format("{:016x}", progress.data_fingerprint)}};
-  state["mesh"] = options.sharding.mesh.text();
+  state["mesh"] = sharding.mesh.text();
   // Where the learning rate has an end.
   const bool falls = optim::curve_from(config.options()).falls();
   state["planned_steps"] = falls ? config.options().train.steps : 0;
-  state["zero_level"] = options.sharding.zero_level;
-  state["seed"] = options.numerics.seed;
-  state["model"] = huggingface::config_json(options.model);
+  state["zero_level"] = sharding.zero_level;
+  state["seed"] = engine.options().numerics.seed;
+  state["model"] = huggingface::config_json(engine.options().model);
   if (progress.updates != progress.step) state["updates"] = progress.updates;
   if (progress.evaluation_is_due) state["evaluation_is_due"] = true;
   // JSON has no numbers that are not finite.
@@ -53,9 +54,9 @@ base::Json state_json(const std::filesystem::path& run, const Progress& progress
 
 /// True if the checkpoint lacks state of this run's optimizer: another one wrote it, or one that
 /// had other matrices. The same on all ranks.
-bool is_of_another_optimizer(const engine::EngineOptions& options,
+bool is_of_another_optimizer(const sharding::Sharding& sharding,
                              const checkpoint::Manifest& manifest) {
-  const auto own = saved_contents(options);
+  const auto own = saved_contents(sharding);
   return std::any_of(own.tensors.begin(), own.tensors.end(), [&](const auto& tensor) {
     return checkpoint::is_moment(tensor.name) && manifest.contents.find(tensor.name) == nullptr;
   });
@@ -81,15 +82,15 @@ void clear(device::Device& device, const device::Tensor& values) {
 /// Whether the optimizer's state begins with this step.
 enum class Moments { stored, fresh };
 
-Moments moments_of(const engine::EngineOptions& options, const checkpoint::Manifest& manifest) {
+Moments moments_of(const sharding::Sharding& sharding, const checkpoint::Manifest& manifest) {
   if (checkpoint::has_fresh_optimizer(manifest)) return Moments::fresh;
-  if (!is_of_another_optimizer(options, manifest)) return Moments::stored;
+  if (!is_of_another_optimizer(sharding, manifest)) return Moments::stored;
   base::log::warning(
       "train",
       "step {} was saved without state of optimizer.name = {} as it is set here "
       "(by another optimizer, with other optimizer.adamw_matrices, or by an "
       "earlier version of trireme): its weights go on, and the optimizer's state begins anew",
-      manifest.step, optim::name(options.sharding.rule.kind));
+      manifest.step, optim::name(sharding.options().rule.kind));
   return Moments::fresh;
 }
 
@@ -167,7 +168,7 @@ checkpoint::SaveRequest save_request(const SavedRun& saved, engine::Engine& engi
   request.step = saved.progress.step;
   request.tokens = saved.progress.tokens;
   request.tool_version = saved.tool_version;
-  request.state = state_json(saved.run, saved.progress, saved.config, engine.options());
+  request.state = state_json(saved.run, saved.progress, saved.config, engine);
   request.contents = saved.contents;
   request.key = saved.key;
   return request;
@@ -190,7 +191,7 @@ std::optional<Resumed> resume(const std::filesystem::path& checkpoints, engine::
       checkpoints,
       [&](const checkpoint::Manifest& manifest) {
         base::success_or_throw(check_model(engine.options().model, manifest.state, checkpoints));
-        moments = moments_of(engine.options(), manifest);
+        moments = moments_of(engine.sharding(), manifest);
         return wanted(engine, moments);
       },
       world, to_device_of(engine, options));
@@ -204,7 +205,7 @@ Resumed resume_from(const std::filesystem::path& path, engine::Engine& engine,
   const auto report = checkpoint::load_from(
       path,
       [&](const checkpoint::Manifest& manifest) {
-        moments = moments_of(engine.options(), manifest);
+        moments = moments_of(engine.sharding(), manifest);
         return wanted(engine, moments);
       },
       world, to_device_of(engine, options));

@@ -96,15 +96,13 @@ class RankContents {
 
 }  // namespace
 
-checkpoint::Contents saved_contents(const engine::EngineOptions& options) {
+checkpoint::Contents saved_contents(const sharding::Sharding& sharding) {
   checkpoint::ContentsBuilder builder;
-  const auto& mesh = options.sharding.mesh;
-  auto other = options;
+  const auto& mesh = sharding.options().mesh;
   for (int rank = 0; rank < mesh.world_size(); ++rank) {
-    other.sharding.rank = base::Rank(rank);
-    if (mesh.coordinate(Axis::data, other.sharding.rank) != 0) continue;
-    const auto sharding = engine::sharding_of(other);
-    RankContents(sharding, builder).add();
+    if (mesh.coordinate(Axis::data, base::Rank(rank)) != 0) continue;
+    const auto of_rank = sharding.seen_by(base::Rank(rank));
+    RankContents(of_rank, builder).add();
   }
   return builder.take();
 }

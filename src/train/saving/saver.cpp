@@ -35,7 +35,7 @@ Saver::Saver(Run run, const Progress& progress, engine::Engine& engine, comm::Pr
       world_(world),
       requests_(requests),
       report_(report),
-      contents_(saved_contents(engine.options())) {
+      contents_(saved_contents(engine.sharding())) {
   if (!keys_.beside_training()) return;
   async_saves_ = std::make_unique<AsyncSaves>(engine_, world_, contents_,
                                               open_node_tier(keys_, run_.directory, world_));

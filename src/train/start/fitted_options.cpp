@@ -5,7 +5,6 @@
 #include "trireme/base/log.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/engine/choose_recompute.hpp"
-#include "trireme/engine/memory.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -31,11 +30,10 @@ std::vector<std::int32_t> over_by_stage(std::int32_t mebibytes, const sharding::
 }  // namespace
 
 engine::EngineOptions fitted_options(const engine::EngineOptions& options,
-                                     const config::TrainOptions& keys,
-                                     const std::optional<inference::SampleTask>& samples,
+                                     const config::TrainOptions& keys, const engine::Beside& beside,
                                      comm::ProcessGroup& world) {
   const auto total = [&](const engine::EngineOptions& some) {
-    return engine::total_bytes(inference::measure_with_samples(some, samples));
+    return engine::total_bytes(engine::measure(some, beside));
   };
   if (keys.activation_checkpointing) {
     if (engine::must_fit(options, keys.memory_limit)) {

@@ -3,10 +3,7 @@
 
 #include "trireme/comm/process_group.hpp"
 #include "trireme/config/options.hpp"
-#include "trireme/engine/options.hpp"
-#include "trireme/inference/samples.hpp"
-
-#include <optional>
+#include "trireme/engine/measure.hpp"
 
 namespace trireme::train {
 
@@ -15,8 +12,7 @@ namespace trireme::train {
 /// elsewhere schedule zb-h2 has to fit.
 /// Throws AgreedError where they cannot.
 engine::EngineOptions fitted_options(const engine::EngineOptions& options,
-                                     const config::TrainOptions& keys,
-                                     const std::optional<inference::SampleTask>& samples,
+                                     const config::TrainOptions& keys, const engine::Beside& beside,
                                      comm::ProcessGroup& world);
 
 }  // namespace trireme::train

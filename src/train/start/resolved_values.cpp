@@ -67,15 +67,14 @@ constexpr const char* paths[] = {
 
 }  // namespace
 
-config::Config with_values(const config::Config& config, const engine::EngineOptions& options) {
-  Resolution to(model::with_model(config, options.model));
+config::Config with_values(const config::Config& config, const model::ModelConfig& model,
+                           const engine::ScheduleOptions& schedule, const layout::Mesh& mesh) {
+  Resolution to(model::with_model(config, model));
   if (!config.options().model.from.empty()) {
     to.set("model.from", "", "read at start; its values stand here");
   }
-  const std::int64_t data = options.sharding.mesh.degree(layout::Axis::data);
-  to.set_auto("parallel.data", data);
-  to.set_auto("train.global_batch",
-              options.schedule.micro_batch * options.schedule.micro_batches * data);
+  to.set_auto("parallel.data", mesh.degree(layout::Axis::data));
+  to.set_auto("train.global_batch", engine::global_batch(schedule, mesh));
   to.set_auto("data.seed", config.options().data_seed());
   if (config.options().optimizer.curve == config::LearningRateCurve::wsd) {
     to.set_auto("optimizer.decay_steps", config.options().decay_steps());

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "trireme/config/config.hpp"
-#include "trireme/engine/engine.hpp"
+#include "trireme/engine/options.hpp"
 
 namespace trireme::train {
 
@@ -10,6 +10,7 @@ namespace trireme::train {
 /// parallelism, batch and seeds, and the run's directory; model.from is empty, as it is not read
 /// any more. Values that are determined anew at each start or moment (threads, peak, newest step,
 /// lead of a signal) stay `auto`.
-config::Config with_values(const config::Config& config, const engine::EngineOptions& options);
+config::Config with_values(const config::Config& config, const model::ModelConfig& model,
+                           const engine::ScheduleOptions& schedule, const layout::Mesh& mesh);
 
 }  // namespace trireme::train

@@ -172,6 +172,19 @@ void say_left_steps(const fs::path& checkpoints) {
                      steps.front().step, checkpoints.string());
 }
 
+void say_changes(const config::Config& resolved) {
+  const auto changes = changes_since_last_start(resolved);
+  constexpr std::size_t most = 8;
+  if (changes.empty()) return;
+  const auto told = std::min(most, changes.size());
+  const std::vector<std::string> first(changes.begin(),
+                                       changes.begin() + static_cast<std::ptrdiff_t>(told));
+  base::log::info("train", "changed since the last start: {}{}", base::join(first, ", "),
+                  changes.size() > told
+                      ? base::format(", and {} more (trireme config diff)", changes.size() - told)
+                      : "");
+}
+
 Resumed start_from(const fs::path& path, engine::Engine& engine, comm::ProcessGroup& world,
                    const checkpoint::LoadOptions& options) {
   if (huggingface::is_model_folder(path)) {

@@ -28,6 +28,9 @@ void refuse_emptied(const std::filesystem::path& directory,
 /// one goes on from the newest.
 void say_left_steps(const std::filesystem::path& checkpoints);
 
+/// On the first rank only. Logs what a start changes of its run.
+void say_changes(const config::Config& resolved);
+
 /// Collective over the world. Loads the complete state of another run or step, or the weights of a
 /// Hugging Face folder.
 Resumed start_from(const std::filesystem::path& path, engine::Engine& engine,

@@ -41,7 +41,7 @@
 namespace trireme::train {
 namespace {
 
-Report::Settings report_settings(const config::Config& config, const engine::EngineOptions& options,
+Report::Settings report_settings(const config::Config& config, double flops_per_token,
                                  const Peak& peak, bool speaks) {
   const auto& keys = config.options();
   Report::Settings settings;
@@ -50,26 +50,12 @@ Report::Settings report_settings(const config::Config& config, const engine::Eng
   settings.steps = keys.train.steps;
   settings.log_every = keys.train.log_every;
   settings.log_interval = keys.train.log_interval;
-  settings.flops_per_token =
-      model::flops_per_token(options.model, options.schedule.sequence_length);
+  settings.flops_per_token = flops_per_token;
   settings.peak_flops = peak.flops;
   settings.peak_source = peak.source;
   settings.peak_may_be_beaten = peak.kind == Peak::Kind::measured;
   settings.speaks = speaks;
   return settings;
-}
-
-/// Logs what a start changes of its run.
-void say_changes(const std::vector<std::string>& changes) {
-  constexpr std::size_t most = 8;
-  if (changes.empty()) return;
-  const auto told = std::min(most, changes.size());
-  const std::vector<std::string> first(changes.begin(),
-                                       changes.begin() + static_cast<std::ptrdiff_t>(told));
-  base::log::info("train", "changed since the last start: {}{}", base::join(first, ", "),
-                  changes.size() > told
-                      ? base::format(", and {} more (trireme config diff)", changes.size() - told)
-                      : "");
 }
 
 }  // namespace
@@ -99,7 +85,8 @@ std::unique_ptr<data::TokenDataset> Trainer::open_data(const model::ModelConfig&
   return engine::open_dataset(keys_, engine::Split::validation, model, world);
 }
 
-void Trainer::make_report(const engine::EngineOptions& options) {
+void Trainer::make_report() {
+  const auto& options = engine_->options();
   const auto& cache = cluster_.cache_folder;
   kept_peak_ = std::make_unique<KeptPeak>(
       KeptPeak::Files{directory_ / "peak.json", cache.empty() ? cache : cache / "peak.json"});
@@ -107,7 +94,8 @@ void Trainer::make_report(const engine::EngineOptions& options) {
                               {options.numerics.dtype, cluster_.binding.gpu_bus_id, rank_kind()},
                               *kept_peak_, *cluster_.world);
   base::log::info("train", "{}", peak.text());
-  report_ = std::make_unique<Report>(report_settings(config_, options, peak, is_first_rank()));
+  const auto flops = model::flops_per_token(options.model, options.schedule.sequence_length);
+  report_ = std::make_unique<Report>(report_settings(config_, flops, peak, is_first_rank()));
 }
 
 void Trainer::load(runtime::Session& session) {
@@ -117,13 +105,17 @@ void Trainer::load(runtime::Session& session) {
   const auto model = comm::agree(world, model_from(config_));
   auto options =
       comm::agree(world, engine::options_from(config_, model, cluster.mesh, cluster.rank));
-  say_attention(kernels, options, world);
+  say_attention(kernels,
+                engine::attention_of(model, options.schedule, options.numerics.dtype,
+                                     cluster.mesh.degree(layout::Axis::tensor)),
+                world);
   auto validation_data = open_data(model);
   const auto samples = inference::agreed_sample_task(config_, model, world);
-  options = fitted_options(options, keys_.train, samples, world);
+  const auto beside = inference::decoder_beside(samples);
+  options = fitted_options(options, keys_.train, beside, world);
   cluster_.start_up.reached("data");
   auto key = checkpoint::read_key_on_first_rank(keys_.checkpoint.key_file, *cluster_.world);
-  resolved_ = with_values(config_, options);
+  resolved_ = with_values(config_, model, options.schedule, cluster.mesh);
   open_run(session);
   cluster_.start_up.reached("run directory");
   // Order: before arenas, because timing takes memory of its own, and frees it.
@@ -134,7 +126,7 @@ void Trainer::load(runtime::Session& session) {
   }
   auto& arenas = cluster.shared_memory ? *cluster.shared_memory : kernels.device();
   memory_ = std::make_unique<engine::Memory>(
-      engine::Memory::on(arenas, inference::measure_with_samples(options, samples)));
+      engine::Memory::on(arenas, engine::measure(options, beside)));
   auto groups = cluster.groups.views();
   groups.set_all_ranks(world);
   engine_ = std::make_unique<engine::Engine>(options, groups, kernels, *memory_);
@@ -144,7 +136,7 @@ void Trainer::load(runtime::Session& session) {
     sampler = std::make_unique<inference::Sampler>(*samples, *engine_, groups, kernels, *memory_);
   }
   cluster_.start_up.reached("arenas");
-  make_report(options);
+  make_report();
   cluster_.start_up.reached("peak");
   evaluation_ = std::make_unique<Evaluation>(keys_, std::move(validation_data), std::move(sampler),
                                              *engine_, *report_);
@@ -253,7 +245,7 @@ void Trainer::open_run(runtime::Session& session) {
 void Trainer::keep_run_files(const model::ModelConfig& model) {
   comm::agree_after(*cluster_.world, [&] {
     if (!is_first_rank()) return;
-    if (saver_->loaded_step()) say_changes(changes_since_last_start(resolved_));
+    if (saver_->loaded_step()) say_changes(resolved_);
     write_run_files(resolved_, model);
   });
 }
@@ -270,7 +262,7 @@ void Trainer::say_start(const model::ModelConfig& model) {
   for (const auto& text : config::notes(config_)) base::log::warning("train", "{}", text);
   // "1234.0": the job and its step.
   const auto& job = cluster_.identity.job;
-  const auto batch = engine::global_batch(options);
+  const auto batch = engine_->global_batch();
   const auto warning = data::repeats_in_batch(*training_data_, batch);
   if (!warning.empty()) base::log::warning("train", "{}", warning);
   report_->started(
@@ -282,7 +274,8 @@ void Trainer::say_start(const model::ModelConfig& model) {
        .exposure = exposure_text(batch),
        .first_step = progress_.step + 1,
        .traffic = is_first_rank() ? engine::traffic_of(options) : engine::StepTraffic{},
-       .stage_layers = engine::stage_layers(options).counts,
+       .stage_layers =
+           engine::stage_layers(model, options.schedule, engine_->schedule().stages).counts,
        .beginning = beginning_,
        .job = job.substr(0, job.find('.'))});
   const auto end = progress_.planned_steps;

@@ -237,7 +237,7 @@ Saved save_in(const Arrangement& arrangement, const std::filesystem::path& run,
     const train::Progress progress{.step = saved_after, .next_sample = 8};
     const std::string version = "test";
     const auto checkpoints = checkpoint::checkpoints_of_run(run);
-    const auto contents = train::saved_contents(running.engine().options());
+    const auto contents = train::saved_contents(running.engine().sharding());
     train::save({run, checkpoints, progress, config, version, contents}, running.engine(),
                 running.world());
     saved.next = running.train(saved_after, more_steps);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Traffic of a step by engine::traffic_of is what the operations of a real step move.
-#include "trireme/engine/batch_loader.hpp"
 #include "trireme/engine/measure.hpp"
 #include "trireme/telemetry/spans.hpp"
 
@@ -52,7 +51,7 @@ void check_step(const engine::EngineOptions& options) {
   engine::Engine engine(options, views, *kernels, memory);
   engine.initialise();
   fill(engine, 0);
-  engine.expect_tokens(engine::global_batch(options) * options.schedule.sequence_length);
+  engine.expect_tokens(engine.global_batch() * options.schedule.sequence_length);
   telemetry::SpanRecorder recorder;
   engine.run_schedule();
   const auto tensor = bytes_of(recorder, "tp");

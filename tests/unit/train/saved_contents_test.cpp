@@ -3,6 +3,7 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/checkpoint/manifest.hpp"
+#include "trireme/engine/options.hpp"
 #include "trireme/model/parameters.hpp"
 
 #include <catch2/catch.hpp>
@@ -51,7 +52,7 @@ checkpoint::Manifest manifest_of(checkpoint::Contents contents, int ranks) {
 
 TEST_CASE("the manifest of 405B on 4,096 ranks has at most 8 MiB and is read back") {
   const auto options = options_of(llama_405b(), layout::Mesh::of(16, 32, 8), 1);
-  const auto manifest = manifest_of(train::saved_contents(options), 4096);
+  const auto manifest = manifest_of(train::saved_contents(engine::sharding_of(options)), 4096);
   CHECK(manifest.contents.payload_bytes() ==
         12 * static_cast<std::uint64_t>(model::parameter_count(options.model)));
   const auto text = checkpoint::manifest_text(manifest);
@@ -67,11 +68,12 @@ TEST_CASE("contents are the same for every rank and every ZeRO level, not for ev
   model.tie_word_embeddings = true;
   const auto mesh = layout::Mesh::of(3, 2, 4);
   auto options = options_of(model, mesh, 0);
-  const auto hash = train::saved_contents(options).hash();
+  const auto hash = train::saved_contents(engine::sharding_of(options)).hash();
   for (int rank = 0; rank < mesh.world_size(); ++rank) {
     options.sharding.rank = base::Rank(rank);
     options.sharding.zero_level = rank % 2;
-    CHECK(train::saved_contents(options).hash() == hash);
+    CHECK(train::saved_contents(engine::sharding_of(options)).hash() == hash);
   }
-  CHECK(train::saved_contents(options_of(model, layout::Mesh::of(3, 4, 2), 0)).hash() != hash);
+  CHECK(train::saved_contents(engine::sharding_of(options_of(model, layout::Mesh::of(3, 4, 2), 0)))
+            .hash() != hash);
 }

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/engine/options.hpp"
+
+#include "trireme/engine/stage_layers.hpp"
+
+#include <algorithm>
+
+namespace trireme::engine {
+
+using layout::Axis;
+
+device::AttentionSize attention_of(const model::ModelConfig& model, const ScheduleOptions& schedule,
+                                   device::DType dtype, int tensor) {
+  return {.dtype = dtype,
+          .batch = schedule.micro_batch,
+          .seq = schedule.sequence_length,
+          .heads = model.num_attention_heads / tensor,
+          .kv_heads = std::max<std::int64_t>(1, model.num_key_value_heads / tensor),
+          .head_dim = model.head_dim,
+          .dropout = model.dropout > 0.0};
+}
+
+std::int64_t global_batch(const ScheduleOptions& schedule, const layout::Mesh& mesh) {
+  return schedule.sequences() * mesh.degree(Axis::data);
+}
+
+sharding::Sharding sharding_of(const EngineOptions& options) {
+  const auto& schedule = options.schedule;
+  return {options.model, options.sharding,
+          chunk_layers(options.model, schedule, options.sharding.mesh.degree(Axis::pipeline)),
+          layout::placement_kind(schedule.kind), options.numerics.dtype};
+}
+
+}  // namespace trireme::engine
