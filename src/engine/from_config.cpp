@@ -16,7 +16,7 @@ using layout::Axis;
 
 layout::ParallelArrangement arrangement_of(const config::Config& config,
                                            const model::ModelConfig& model) {
-  auto arrangement = config::arrangement(config.options());
+  auto arrangement = config::arrangement(config);
   model::describe(model, arrangement);
   // `auto` means one micro-batch on each replica.
   if (!arrangement.global_batch) arrangement.micro_batches = 1;

@@ -4,6 +4,7 @@
 #include "trireme/device/pricing.hpp"
 #include "trireme/ownership/price.hpp"
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -13,23 +14,21 @@ using layout::Axis;
 
 namespace {
 
+/// Bytes that groups have moved, [axis].
+using Moved = std::array<std::size_t, layout::axis_count>;
+
+std::size_t& on(Moved& moved, Axis axis) {
+  return moved[static_cast<std::size_t>(axis)];
+}
+
 /// Groups of a rank that pretend; `moved` grows by the bytes that they move. What hosts tell each
 /// other goes over a group of all ranks, and is not counted.
 class PretendedGroups {
  public:
-  PretendedGroups(const layout::Mesh& mesh, base::Rank rank, StepTraffic& moved)
+  PretendedGroups(const layout::Mesh& mesh, base::Rank rank, Moved& moved)
       : axes_(comm::make_dry_run_groups(mesh, rank, comm::DryRunData::untouched,
                                         [&moved](const comm::AxisGroup& group) -> std::size_t* {
-                                          if (group.ends) return nullptr;
-                                          switch (group.axis) {
-                                            case Axis::tensor:
-                                              return &moved.tensor;
-                                            case Axis::pipeline:
-                                              return &moved.messages;
-                                            case Axis::data:
-                                              return &moved.gradients;
-                                          }
-                                          return nullptr;
+                                          return group.ends ? nullptr : &on(moved, group.axis);
                                         })),
         all_ranks_(comm::make_dry_run_group("world", mesh.group(layout::all_axes, rank),
                                             rank.value(), comm::DryRunData::untouched)) {}
@@ -48,7 +47,7 @@ class PretendedGroups {
 /// Runs a step and an evaluation over memory that only counts.
 MemoryUse pretend(const EngineOptions& options, device::Kernels& kernels,
                   const Beside& beside = {}) {
-  StepTraffic moved;
+  Moved moved{};
   const PretendedGroups groups(options.sharding.mesh, options.sharding.rank, moved);
   auto memory = Memory::measuring();
   Engine engine(options, groups.views(), kernels, memory);
@@ -79,7 +78,7 @@ double predicted_seconds(EngineOptions options) {
   const auto machine =
       options.numerics.gpu_attention ? ownership::MachineSpeeds{} : ownership::speeds_of_cpus();
   options.schedule.micro_batches = options.sharding.mesh.degree(Axis::pipeline);
-  StepTraffic moved;
+  Moved moved{};
   const PretendedGroups groups(options.sharding.mesh, options.sharding.rank, moved);
   auto memory = Memory::measuring();
   double seconds = 0;
@@ -89,20 +88,20 @@ double predicted_seconds(EngineOptions options) {
   seconds = 0;
   moved = {};
   engine.run_schedule();
-  return seconds + static_cast<double>(moved.tensor) / machine.node_bytes;
+  return seconds + static_cast<double>(on(moved, Axis::tensor)) / machine.node_bytes;
 }
 
 StepTraffic traffic_of(const EngineOptions& options) {
-  StepTraffic moved;
+  Moved moved{};
   const PretendedGroups groups(options.sharding.mesh, options.sharding.rank, moved);
   auto memory = Memory::measuring();
   const auto kernels = device::make_measuring_kernels();
   Engine engine(options, groups.views(), *kernels, memory);
   engine.run_schedule();
   // Partial terms of gradients are no activations: what follows counts for the gradients alone.
-  auto traffic = moved;
+  StepTraffic traffic{.tensor = on(moved, Axis::tensor), .messages = on(moved, Axis::pipeline)};
   engine.reduce_gradients();
-  traffic.gradients = moved.gradients;
+  traffic.gradients = on(moved, Axis::data);
   return traffic;
 }
 

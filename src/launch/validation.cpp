@@ -4,8 +4,8 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/suggest.hpp"
 #include "trireme/layout/parallel_rules.hpp"
+#include "trireme/schema/arrangement.hpp"
 #include "trireme/schema/schema.hpp"
-#include "trireme/schema/value.hpp"
 
 #include "key_settings.hpp"
 #include "text.hpp"
@@ -48,25 +48,15 @@ std::string refusal(std::string_view name, std::string_view value, const std::st
 /// Arrangement of ranks in the contract. Degrees that it does not set are 1, except data
 /// parallelism; other keys may be set in files that have not been read yet.
 layout::ParallelArrangement arrangement_of(const Contract& contract, std::optional<int> tasks) {
-  layout::ParallelArrangement arrangement;
+  auto arrangement =
+      schema::arrangement([&contract](std::string_view key) -> std::optional<schema::Value> {
+        const auto* const setting = setting_of(contract, key);
+        if (setting == nullptr) return std::nullopt;
+        const auto value = schema::parse_value(*schema::find_key(key), value_of(setting));
+        return value ? std::optional(*value) : std::nullopt;
+      });
   arrangement.world_size = tasks;
-  arrangement.tensor = 1;
-  arrangement.pipeline = 1;
-  for (const auto& [quantity, name, number] : layout::arrangement_keys()) {
-    const auto* const setting = setting_of(contract, name);
-    if (setting == nullptr) continue;
-    const auto value = schema::parse_value(*schema::find_key(name), value_of(setting));
-    if (!value) continue;
-    const auto* const integer = std::get_if<std::int64_t>(&*value);
-    if (number != nullptr && integer != nullptr) arrangement.*number = *integer;
-    if (quantity == layout::Quantity::sequence) arrangement.sequence = std::get<bool>(*value);
-    if (quantity == layout::Quantity::schedule) {
-      arrangement.schedule = *layout::schedule_kind(std::get<std::string>(*value));
-    }
-    if (quantity == layout::Quantity::stage_layers) {
-      arrangement.stage_layers = std::get<std::vector<std::int64_t>>(*value);
-    }
-  }
+  layout::complete_degrees(arrangement);
   return arrangement;
 }
 
@@ -97,20 +87,13 @@ class Validator {
  private:
   std::int64_t tensor() const { return arrangement_.tensor.value_or(1); }
   std::int64_t pipeline() const { return arrangement_.pipeline.value_or(1); }
-  /// Product of the known degrees, limited to the range of a rank number.
-  std::int64_t known_ranks() const {
-    const double ranks = static_cast<double>(tensor()) * static_cast<double>(pipeline()) *
-                         static_cast<double>(arrangement_.data.value_or(1));
-    return ranks < 9e18 ? tensor() * pipeline() * arrangement_.data.value_or(1)
-                        : std::numeric_limits<std::int64_t>::max();
-  }
 
   /// "--tensor-parallel = 3 times --pipeline-parallel = 2": the degrees that were given.
   std::string degrees() const {
     std::vector<std::string> parts;
-    for (const char* key : {"parallel.tensor", "parallel.pipeline", "parallel.data"}) {
-      if (value_of(setting_of(contract_, key)).find_first_of("0123456789") == 0) {
-        parts.push_back(cited_key(contract_, key));
+    for (const auto& degree : layout::degree_keys()) {
+      if (value_of(setting_of(contract_, degree.key)).find_first_of("0123456789") == 0) {
+        parts.push_back(cited_key(contract_, degree.key));
       }
     }
     return format("{}", base::join(parts, " times "));
@@ -182,7 +165,7 @@ std::string divisors_text(std::int64_t size) {
 std::string Validator::world_text() const {
   const int started = tasks_.value_or(0);
   const std::int64_t tasks = started;
-  const auto mesh = known_ranks();
+  const auto mesh = layout::known_ranks(arrangement_);
   if (arrangement_.data) {
     return format(
         "{} makes a mesh of {} ranks, but {} start (every task holds one place of the mesh); "
@@ -254,7 +237,7 @@ void Validator::check_gpus() {
   }
   if (tasks_ || !request_.nodes) return;
   const std::int64_t all = std::int64_t{gpus} * *request_.nodes;
-  const auto mesh = known_ranks();
+  const auto mesh = layout::known_ranks(arrangement_);
   if (arrangement_.data ? mesh <= all : all % mesh == 0) return;
   refuse(
       "{} does not fit {} GPUs on {} nodes (one rank computes on each GPU); try a product that "

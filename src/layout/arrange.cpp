@@ -2,15 +2,13 @@
 #include "trireme/layout/arrange.hpp"
 
 #include "mesh_choices.hpp"
-
-#include <algorithm>
+#include "quantities.hpp"
 
 namespace trireme::layout {
 
 base::Result<Mesh> arrange(ParallelArrangement arrangement, int world_size) {
   arrangement.world_size = world_size;
-  arrangement.tensor = arrangement.tensor.value_or(1);
-  arrangement.pipeline = arrangement.pipeline.value_or(1);
+  complete_degrees(arrangement);
   for (const auto& violation : violations(arrangement)) {
     const bool of_degrees = violation.rule == ParallelRule::world_not_filled ||
                             violation.rule == ParallelRule::degree_below_one;
@@ -18,19 +16,13 @@ base::Result<Mesh> arrange(ParallelArrangement arrangement, int world_size) {
       return base::Failure{base::ExitCode::launch, text(violation, citation(arrangement))};
     }
   }
-  const auto others = *arrangement.tensor * *arrangement.pipeline;
-  const auto data = arrangement.data.value_or(world_size / others);
-  return Mesh::create({{Axis::pipeline, static_cast<int>(*arrangement.pipeline)},
-                       {Axis::data, static_cast<int>(data)},
-                       {Axis::tensor, static_cast<int>(*arrangement.tensor)}},
-                      world_size);
+  if (!arrangement.data) arrangement.data = world_size / known_ranks(arrangement);
+  return Mesh::create(extents_of(arrangement), world_size);
 }
 
 void describe(const Mesh& mesh, ParallelArrangement& arrangement) {
   arrangement.world_size = mesh.world_size();
-  arrangement.tensor = mesh.degree(Axis::tensor);
-  arrangement.pipeline = mesh.degree(Axis::pipeline);
-  arrangement.data = mesh.degree(Axis::data);
+  for (const auto& row : axis_rows()) arrangement.*row.degree.number = mesh.degree(row.axis);
 }
 
 }  // namespace trireme::layout

@@ -5,13 +5,13 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/suggest.hpp"
 
-#include "axes.hpp"
 #include "mesh_choices.hpp"
+#include "quantities.hpp"
 
 namespace trireme::layout {
 
 const char* short_name(Axis axis) {
-  return row_of(axis)->short_name;
+  return row_of(axis).short_name;
 }
 
 base::Result<Mesh> Mesh::create(std::vector<AxisExtent> axes, int world_size) {
@@ -30,8 +30,7 @@ base::Result<Mesh> Mesh::create(std::vector<AxisExtent> axes, int world_size) {
   for (std::size_t at = 0; at < axes.size(); ++at) {
     if (axes[at].degree < 1) {
       return base::usage_failure(base::format("{} = {} is below 1 (a degree counts ranks); try {}",
-                                              key_of(row_of(axes[at].axis)->degree),
-                                              axes[at].degree,
+                                              row_of(axes[at].axis).degree.key, axes[at].degree,
                                               base::join(base::divisors(world_size), ", ")));
     }
     for (std::size_t before = 0; before < at; ++before) {

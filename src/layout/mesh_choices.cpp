@@ -5,7 +5,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/suggest.hpp"
 
-#include "axes.hpp"
+#include "quantities.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -90,7 +90,21 @@ bool is_world_size(int ranks) {
   return ranks >= 1 && ranks <= max_world_size;
 }
 
-/// Product of positive degrees; everything above the range of a rank counts as too_many_ranks.
+std::int64_t saturated(std::int64_t first, std::int64_t second) {
+  std::int64_t product = 0;
+  return __builtin_mul_overflow(first, second, &product) ? std::numeric_limits<std::int64_t>::max()
+                                                         : product;
+}
+
+std::vector<AxisExtent> extents_of(const ParallelArrangement& arrangement) {
+  std::vector<AxisExtent> extents;
+  for (const auto axis : all_axes) {
+    const auto degree = (arrangement.*row_of(axis).degree.number).value_or(1);
+    extents.push_back({axis, static_cast<int>(std::min(degree, too_many_ranks))});
+  }
+  return extents;
+}
+
 std::int64_t saturated_product(const std::vector<AxisExtent>& axes) {
   std::int64_t product = 1;
   for (const AxisExtent& extent : axes) {
@@ -107,12 +121,12 @@ base::Failure wrong_product(std::vector<AxisExtent> axes, int world_size, const 
                          world_size)};
   }
   std::stable_sort(axes.begin(), axes.end(), [](const AxisExtent& a, const AxisExtent& b) {
-    return row_of(a.axis) < row_of(b.axis);
+    return &row_of(a.axis) < &row_of(b.axis);
   });
   std::vector<std::string> keys;
   std::vector<int> degrees;
   for (const AxisExtent& extent : axes) {
-    keys.emplace_back(key_of(row_of(extent.axis)->degree));
+    keys.emplace_back(row_of(extent.axis).degree.key);
     degrees.push_back(extent.degree);
   }
   const std::int64_t product = saturated_product(axes);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "trireme/layout/mesh.hpp"
+#include "trireme/layout/parallel_rules.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -20,6 +21,13 @@ constexpr int max_world_size = 1 << 24;
 
 /// Saturated product: above the range of a rank number.
 constexpr std::int64_t too_many_ranks = std::numeric_limits<int>::max();
+
+/// Product; the largest number where it is more.
+std::int64_t saturated(std::int64_t first, std::int64_t second);
+
+/// The axes of a mesh with the degrees of an arrangement, 1 where one is not known; everything
+/// above the range of a rank counts as its end.
+std::vector<AxisExtent> extents_of(const ParallelArrangement& arrangement);
 
 /// Product of positive degrees; everything above the range of a rank counts as its end.
 std::int64_t saturated_product(const std::vector<AxisExtent>& axes);

@@ -22,12 +22,6 @@ using Arrangement = ParallelArrangement;
 /// Upper limit of a step's actions; a mistyped number ends here and not in the allocator.
 constexpr std::int64_t max_actions = std::int64_t{1} << 24;
 
-std::int64_t saturated(std::int64_t first, std::int64_t second) {
-  std::int64_t product = 0;
-  return __builtin_mul_overflow(first, second, &product) ? std::numeric_limits<std::int64_t>::max()
-                                                         : product;
-}
-
 /// "1, 2, 4": the divisors of a number of the machine's or the model's size.
 std::vector<int> divisors(std::int64_t number) {
   constexpr std::int64_t most = 1 << 24;
@@ -79,10 +73,17 @@ class Rules {
   /// The degree of data parallelism that is given or left; none where it is open, or where the
   /// others do not divide the world.
   Arrangement::Number data() const {
-    if (given_.data || !given_.world_size || !given_.tensor || !given_.pipeline) return given_.data;
-    const auto others = saturated(*given_.tensor, *given_.pipeline);
+    if (given_.data || !given_.world_size || !knows_others()) return given_.data;
+    const auto others = known_ranks(given_);
     if (*given_.world_size % others != 0) return std::nullopt;
     return *given_.world_size / others;
+  }
+  /// Whether all degrees but that of data parallelism are given.
+  bool knows_others() const {
+    const auto degrees = degree_keys();
+    return std::all_of(degrees.begin(), degrees.end(), [this](const ArrangementKey& degree) {
+      return degree.quantity == Quantity::data || given_.*degree.number;
+    });
   }
   /// Positions of the model; none where they are open.
   Arrangement::Number positions() const {
@@ -113,9 +114,8 @@ void Rules::at_least_one() {
 
 void Rules::world() {
   if (!given_.world_size) return;
-  const bool all_given = given_.tensor && given_.pipeline;
-  const auto known = saturated(saturated(given_.tensor.value_or(1), given_.pipeline.value_or(1)),
-                               given_.data.value_or(1));
+  const bool knows_all = knows_others();
+  const auto known = known_ranks(given_);
   const auto ranks = *given_.world_size;
   if (ranks > max_world_size) {
     add(ParallelRule::world_not_filled, {Quantity::world_size},
@@ -123,29 +123,26 @@ void Rules::world() {
                max_world_size));
     return;
   }
-  if (all_given && given_.data ? known == ranks : ranks % known == 0) return;
-  const std::vector<Quantity> degrees{Quantity::tensor, Quantity::pipeline, Quantity::data,
-                                      Quantity::world_size};
-  if (!all_given) {
+  if (knows_all && given_.data ? known == ranks : ranks % known == 0) return;
+  std::vector<Quantity> degrees;
+  for (const auto& degree : degree_keys()) degrees.push_back(degree.quantity);
+  degrees.push_back(Quantity::world_size);
+  if (!knows_all) {
     add(ParallelRule::world_not_filled, degrees,
         format("the degrees that are given make {} ranks, which do not divide the <world_size> "
                "(every rank has exactly one place in the mesh); start a multiple of {}",
                known, known));
     return;
   }
-  const auto as_degree = [](std::int64_t number) {
-    return static_cast<int>(std::min<std::int64_t>(number, too_many_ranks));
-  };
-  const auto rest = std::max<std::int64_t>(1, ranks / saturated(*given_.tensor, *given_.pipeline));
-  const std::vector<AxisExtent> axes{{Axis::pipeline, as_degree(*given_.pipeline)},
-                                     {Axis::data, as_degree(given_.data.value_or(rest))},
-                                     {Axis::tensor, as_degree(*given_.tensor)}};
+  auto wanted = given_;
+  if (!wanted.data) wanted.data = std::max<std::int64_t>(1, ranks / known);
   const auto suits = [&](const Mesh& mesh) {
     auto other = given_;
     describe(mesh, other);
     return violations(other).empty();
   };
-  add(ParallelRule::world_not_filled, degrees, wrong_product(axes, as_degree(ranks), suits).text);
+  add(ParallelRule::world_not_filled, degrees,
+      wrong_product(extents_of(wanted), static_cast<int>(ranks), suits).text);
 }
 
 void Rules::model() {

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantities.hpp"
 
+#include "trireme/base/contract.hpp"
 #include "trireme/base/format.hpp"
+
+#include "mesh_choices.hpp"
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 namespace trireme::layout {
 namespace {
@@ -12,72 +16,98 @@ namespace {
 using base::format;
 using Arrangement = ParallelArrangement;
 
-struct Name {
-  Quantity quantity;
-  /// Word in sentences of violations.
-  std::string_view word;
-};
+constexpr AxisRow axis_table[] = {
+    {Axis::tensor, "tp", {Quantity::tensor, "parallel.tensor", &Arrangement::tensor, "tensor"}},
+    {Axis::pipeline,
+     "pp",
+     {Quantity::pipeline, "parallel.pipeline", &Arrangement::pipeline, "pipeline"}},
+    {Axis::data, "dp", {Quantity::data, "parallel.data", &Arrangement::data, "data"}}};
+static_assert(std::size(axis_table) == axis_count, "every axis has a row");
 
-constexpr std::array<Name, 17> names{{{Quantity::world_size, "world_size"},
-                                      {Quantity::tensor, "tensor"},
-                                      {Quantity::pipeline, "pipeline"},
-                                      {Quantity::data, "data"},
-                                      {Quantity::sequence, "sequence"},
-                                      {Quantity::schedule, "schedule"},
-                                      {Quantity::virtual_stages, "virtual_stages"},
-                                      {Quantity::stage_layers, "stage_layers"},
-                                      {Quantity::layers, "layers"},
-                                      {Quantity::heads, "heads"},
-                                      {Quantity::kv_heads, "kv_heads"},
-                                      {Quantity::vocabulary, "vocabulary"},
-                                      {Quantity::intermediate, "intermediate"},
-                                      {Quantity::micro_batch, "micro_batch"},
-                                      {Quantity::global_batch, "global_batch"},
-                                      {Quantity::sequence_length, "sequence_length"},
-                                      {Quantity::micro_batches, "micro_batches"}}};
+constexpr ArrangementKey other_keys[] = {
+    {Quantity::sequence, "parallel.sequence", nullptr, "sequence"},
+    {Quantity::schedule, "parallel.schedule", nullptr, "schedule"},
+    {Quantity::virtual_stages, "parallel.virtual_stages", &Arrangement::virtual_stages,
+     "virtual_stages"},
+    {Quantity::stage_layers, "parallel.stage_layers", nullptr, "stage_layers"},
+    {Quantity::layers, "model.num_hidden_layers", &Arrangement::layers, "layers"},
+    {Quantity::heads, "model.num_attention_heads", &Arrangement::heads, "heads"},
+    {Quantity::kv_heads, "model.num_key_value_heads", &Arrangement::kv_heads, "kv_heads"},
+    {Quantity::vocabulary, "model.vocab_size", &Arrangement::vocabulary, "vocabulary"},
+    {Quantity::intermediate, "model.intermediate_size", &Arrangement::intermediate, "intermediate"},
+    {Quantity::micro_batch, "train.micro_batch", &Arrangement::micro_batch, "micro_batch"},
+    {Quantity::global_batch, "train.global_batch", &Arrangement::global_batch, "global_batch"},
+    {Quantity::sequence_length, "train.sequence_length", &Arrangement::sequence_length,
+     "sequence_length"}};
 
-constexpr std::array<ArrangementKey, 15> keys{
-    {{Quantity::tensor, "parallel.tensor", &Arrangement::tensor},
-     {Quantity::pipeline, "parallel.pipeline", &Arrangement::pipeline},
-     {Quantity::data, "parallel.data", &Arrangement::data},
-     {Quantity::sequence, "parallel.sequence", nullptr},
-     {Quantity::schedule, "parallel.schedule", nullptr},
-     {Quantity::virtual_stages, "parallel.virtual_stages", &Arrangement::virtual_stages},
-     {Quantity::stage_layers, "parallel.stage_layers", nullptr},
-     {Quantity::layers, "model.num_hidden_layers", &Arrangement::layers},
-     {Quantity::heads, "model.num_attention_heads", &Arrangement::heads},
-     {Quantity::kv_heads, "model.num_key_value_heads", &Arrangement::kv_heads},
-     {Quantity::vocabulary, "model.vocab_size", &Arrangement::vocabulary},
-     {Quantity::intermediate, "model.intermediate_size", &Arrangement::intermediate},
-     {Quantity::micro_batch, "train.micro_batch", &Arrangement::micro_batch},
-     {Quantity::global_batch, "train.global_batch", &Arrangement::global_batch},
-     {Quantity::sequence_length, "train.sequence_length", &Arrangement::sequence_length}}};
+/// Numbers that no key sets, with their names in place of one.
+constexpr ArrangementKey without_key[] = {
+    {Quantity::world_size, "world size", &Arrangement::world_size, "world_size"},
+    {Quantity::micro_batches, "micro-batches", &Arrangement::micro_batches, "micro_batches"}};
+
+constexpr auto quantity_table = [] {
+  std::array<ArrangementKey, axis_count + std::size(other_keys) + std::size(without_key)> all{};
+  auto* to = all.data();
+  for (const auto& row : axis_table) *to++ = row.degree;
+  to = std::copy(std::begin(other_keys), std::end(other_keys), to);
+  std::copy(std::begin(without_key), std::end(without_key), to);
+  return all;
+}();
+
+const ArrangementKey& row_of(Quantity quantity) {
+  return *std::find_if(quantity_table.begin(), quantity_table.end(),
+                       [&](const ArrangementKey& row) { return row.quantity == quantity; });
+}
 
 /// Quantity of a word in a sentence.
 Quantity quantity_of(std::string_view word) {
   const auto* const found =
-      std::find_if(names.begin(), names.end(), [&](const Name& name) { return name.word == word; });
-  TRIREME_ENSURE(found != names.end(), format("'{}' is no quantity", word));
+      std::find_if(quantity_table.begin(), quantity_table.end(),
+                   [&](const ArrangementKey& row) { return row.word == word; });
+  TRIREME_ENSURE(found != quantity_table.end(), format("'{}' is no quantity", word));
   return found->quantity;
 }
 
 }  // namespace
 
-std::string_view word_of(Quantity quantity) {
-  return std::find_if(names.begin(), names.end(),
-                      [&](const Name& name) { return name.quantity == quantity; })
-      ->word;
+std::span<const AxisRow> axis_rows() {
+  return axis_table;
 }
 
-std::span<const ArrangementKey> arrangement_keys() {
-  return keys;
+const AxisRow& row_of(Axis axis) {
+  return *std::find_if(std::begin(axis_table), std::end(axis_table),
+                       [axis](const AxisRow& row) { return row.axis == axis; });
+}
+
+std::string_view word_of(Quantity quantity) {
+  return row_of(quantity).word;
 }
 
 std::string_view key_of(Quantity quantity) {
-  for (const auto& key : arrangement_keys()) {
-    if (key.quantity == quantity) return key.key;
+  return row_of(quantity).key;
+}
+
+std::span<const ArrangementKey> arrangement_keys() {
+  return std::span(quantity_table).first(axis_count + std::size(other_keys));
+}
+
+std::span<const ArrangementKey> degree_keys() {
+  return std::span(quantity_table).first(axis_count);
+}
+
+std::int64_t known_ranks(const ParallelArrangement& arrangement) {
+  std::int64_t ranks = 1;
+  for (const auto& degree : degree_keys()) {
+    ranks = saturated(ranks, (arrangement.*degree.number).value_or(1));
   }
-  return quantity == Quantity::world_size ? "world size" : "micro-batches";
+  return ranks;
+}
+
+void complete_degrees(ParallelArrangement& arrangement) {
+  for (const auto& degree : degree_keys()) {
+    auto& number = arrangement.*degree.number;
+    if (degree.quantity != Quantity::data) number = number.value_or(1);
+  }
 }
 
 std::string text(const Violation& violation, const Citation& cited,
@@ -119,12 +149,7 @@ Citation citation(const ParallelArrangement& arrangement) {
       const auto list = arrangement.stage_layers.value_or(std::vector<std::int64_t>{});
       return format("{} = {}", key, base::join(list, ", "));
     }
-    for (const auto& row : arrangement_keys()) {
-      if (row.quantity == quantity) {
-        return format("{} = {}", key, (arrangement.*row.number).value_or(1));
-      }
-    }
-    return std::string(key);
+    return format("{} = {}", key, (arrangement.*row_of(quantity).number).value_or(1));
   };
 }
 

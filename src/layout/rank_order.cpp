@@ -162,9 +162,10 @@ int network_distance(const NetworkPath& one, const NetworkPath& other) {
 
 NetworkCost network_cost(const Mesh& mesh, const std::vector<NetworkPath>& paths,
                          const std::vector<int>& launched) {
-  return {axis_cost(mesh, paths, launched, Axis::tensor),
-          axis_cost(mesh, paths, launched, Axis::data),
-          axis_cost(mesh, paths, launched, Axis::pipeline)};
+  NetworkCost cost;
+  std::transform(std::rbegin(all_axes), std::rend(all_axes), cost.innermost_first.begin(),
+                 [&](Axis axis) { return axis_cost(mesh, paths, launched, axis); });
+  return cost;
 }
 
 bool RankOrder::changed() const {

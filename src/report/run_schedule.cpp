@@ -61,17 +61,15 @@ std::optional<RunSchedule> schedule_of(const RunView& run) {
 }
 
 std::optional<layout::Mesh> mesh_of(const RunView& run) {
-  const auto tensor = run.number("parallel.tensor", 0);
-  const auto pipeline = run.number("parallel.pipeline", 0);
-  const auto data = run.number("parallel.data", 0);
-  if (!is_within(tensor, most_ranks) || !is_within(pipeline, most_ranks) ||
-      !is_within(data, most_ranks) || tensor * pipeline * data > most_ranks) {
-    return std::nullopt;
+  layout::ParallelArrangement degrees;
+  for (const auto& key : layout::degree_keys()) {
+    const auto degree = run.number(key.key, 0);
+    if (!is_within(degree, most_ranks)) return std::nullopt;
+    degrees.*key.number = degree;
   }
-  layout::ParallelArrangement degrees{.tensor = static_cast<int>(tensor),
-                                      .pipeline = static_cast<int>(pipeline)};
-  degrees.data = static_cast<int>(data);
-  auto mesh = layout::arrange(degrees, static_cast<int>(tensor * pipeline * data));
+  const auto ranks = layout::known_ranks(degrees);
+  if (ranks > most_ranks) return std::nullopt;
+  auto mesh = layout::arrange(degrees, static_cast<int>(ranks));
   return mesh.ok() ? std::optional(std::move(mesh).value()) : std::nullopt;
 }
 

@@ -27,7 +27,11 @@ layout::NetworkPath path_of(const comm::LaunchedProcess& process) {
 }
 
 std::string cost_text(const layout::NetworkCost& cost) {
-  return base::format("tp {}, dp {}, pp {}", cost.tensor, cost.data, cost.pipeline);
+  std::vector<std::string> parts;
+  for (const auto axis : layout::all_axes) {
+    parts.insert(parts.begin(), base::format("{} {}", layout::short_name(axis), cost.on(axis)));
+  }
+  return base::format("{}", base::join(parts, ", "));
 }
 
 }  // namespace

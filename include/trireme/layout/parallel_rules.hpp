@@ -42,7 +42,7 @@ struct ParallelArrangement {
 
   /// Ranks that start.
   Number world_size = {};
-  /// Degrees. Data parallelism that is not given takes what the others leave of the world.
+  /// Degrees.
   Number tensor = {};
   Number pipeline = {};
   Number data = {};
@@ -75,8 +75,18 @@ struct ArrangementKey {
   std::string_view key;
   /// Null for what is no such number: `sequence`, `schedule`, `stage_layers`.
   ParallelArrangement::Number ParallelArrangement::*number;
+  /// In sentences of violations.
+  std::string_view word;
 };
 std::span<const ArrangementKey> arrangement_keys();
+/// Those of the degrees of a mesh, in the order in which messages name them.
+std::span<const ArrangementKey> degree_keys();
+
+/// Ranks that the known degrees make; the largest number where they are more.
+std::int64_t known_ranks(const ParallelArrangement& arrangement);
+/// Sets degrees that are not given to 1, except that of data parallelism, which takes what the
+/// others leave.
+void complete_degrees(ParallelArrangement& arrangement);
 
 /// "parallel.tensor", "model.num_attention_heads"; "world size" and "micro-batches" have no key.
 std::string_view key_of(Quantity quantity);

@@ -18,13 +18,15 @@ using NetworkPath = std::vector<std::string>;
 /// one above both (1: the same leaf switch); one more than the deeper path where they share none.
 int network_distance(const NetworkPath& one, const NetworkPath& other);
 
-/// Cost of an arrangement: sums of network distances between neighbours, of tensor- and
-/// data-parallel rings (closed) and of pipelines (open). Compared in this order: tensor parallelism
+/// Cost of an arrangement: sums of network distances between neighbours, of rings (closed) and of
+/// pipelines (open), by axis. Compared from the innermost of all_axes on: tensor parallelism
 /// communicates in every layer, data parallelism moves every gradient, pipelines pass activations.
 struct NetworkCost {
-  int tensor = 0;
-  int data = 0;
-  int pipeline = 0;
+  std::array<int, axis_count> innermost_first{};
+
+  int on(Axis axis) const {
+    return innermost_first[axis_count - 1 - static_cast<std::size_t>(axis)];
+  }
   auto operator<=>(const NetworkCost&) const = default;
 };
 

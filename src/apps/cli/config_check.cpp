@@ -30,9 +30,9 @@ using base::format;
 constexpr std::int64_t some_vocabulary = 1 << 16;
 
 /// Smallest number of ranks for the degrees; numbers above the range are left to the mesh.
-int fewest_ranks(const config::ParallelOptions& degrees) {
+int fewest_ranks(const config::Config& config) {
   constexpr std::int64_t most = 1 << 24;
-  return static_cast<int>(std::min(most, config::least_world(degrees)));
+  return static_cast<int>(std::min(most, config::least_world(config)));
 }
 
 /// Why the model cannot be known here; empty where it can.
@@ -63,8 +63,7 @@ bool vocabulary_is_of_tokenizer(const config::Config& config) {
 base::Result<std::int64_t> check_layout(const config::Config& config,
                                         const model::ModelConfig& model, int ranks,
                                         std::vector<std::string>& notes) {
-  const auto mesh =
-      engine::mesh_from(config, model, ranks > 0 ? ranks : fewest_ranks(config.options().parallel));
+  const auto mesh = engine::mesh_from(config, model, ranks > 0 ? ranks : fewest_ranks(config));
   if (!mesh.ok()) return mesh.failure();
   const auto fitting = train::with_own_batch(config, *mesh);
   if (!fitting.ok()) return fitting.failure();

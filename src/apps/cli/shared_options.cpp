@@ -31,7 +31,7 @@ void add_ranks(CLI::App& app, int& ranks, const std::string& meaning, const char
 
 base::Result<int> ranks_in_all(int given, const config::Config& config) {
   if (given > 0) return given;
-  const auto least = config::least_world(config.options().parallel);
+  const auto least = config::least_world(config);
   if (least > most_ranks) {
     return base::usage_failure(base::format(
         "{}, {} and {} are {} ranks, more than {}; lower one", config.cited("parallel.tensor"),

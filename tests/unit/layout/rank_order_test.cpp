@@ -83,7 +83,7 @@ TEST_CASE("the launcher's order is kept where it costs no more") {
   CHECK(order.cost == order.as_launched);
   // By hand: four tp pairs inside nodes; dp pairs of units (n0, n1) and (n2, n3) at 1 for each of
   // two tp coordinates; pp pairs across the core at 2 for each of four.
-  CHECK(order.cost == NetworkCost{0, 4, 8});
+  CHECK(order.cost == NetworkCost{{0, 4, 8}});
 }
 
 TEST_CASE("tasks dealt out cyclically come together in their nodes") {
@@ -92,8 +92,8 @@ TEST_CASE("tasks dealt out cyclically come together in their nodes") {
   for (int task = 0; task < 8; ++task) paths.push_back({base::format("n{}", task % 4)});
   const auto order = layout::order_ranks(mesh, paths);
   CHECK(order.launched == std::vector{0, 4, 1, 5, 2, 6, 3, 7});
-  CHECK(order.cost.tensor == 0);
-  CHECK(order.as_launched.tensor == 4);
+  CHECK(order.cost.on(layout::Axis::tensor) == 0);
+  CHECK(order.as_launched.on(layout::Axis::tensor) == 4);
   check_sound(mesh, paths, order);
 }
 
@@ -105,8 +105,8 @@ TEST_CASE("rings of data parallelism stay inside switches with uneven numbers of
   REQUIRE(order.changed());
   check_sound(mesh, paths, order);
   // As launched, rings (n2, n3) and (n4, n5) cross the core; one crossing cannot be avoided.
-  CHECK(order.as_launched.data == 2 * (1 + 2 + 2 + 1));
-  CHECK(order.cost.data == 2 * (1 + 1 + 1 + 2));
+  CHECK(order.as_launched.on(layout::Axis::data) == 2 * (1 + 2 + 2 + 1));
+  CHECK(order.cost.on(layout::Axis::data) == 2 * (1 + 1 + 1 + 2));
   auto crossed = switches_of_rings(mesh, paths, order.launched);
   CHECK(std::count(crossed.begin(), crossed.end(), 1U) == 6);
   // Stages along the network: s1, what is left of s1 and s3, s2, s3.
@@ -118,7 +118,7 @@ TEST_CASE("nodes of a switch that Slurm numbers apart come together") {
   const auto paths = in_blocks({"a", "b", "a", "b"}, 1);
   const auto order = layout::order_ranks(mesh, paths);
   CHECK(order.launched == std::vector{0, 2, 1, 3});
-  CHECK(order.cost == NetworkCost{0, 2, 4});
+  CHECK(order.cost == NetworkCost{{0, 2, 4}});
   check_sound(mesh, paths, order);
 }
 
@@ -128,7 +128,7 @@ TEST_CASE("a node that holds several tp groups, and one that holds a part of one
   const auto paths = in_blocks({"s1", "s1"}, 3);
   const auto order = layout::order_ranks(mesh, paths);
   check_sound(mesh, paths, order);
-  CHECK(order.cost.tensor == 1);
+  CHECK(order.cost.on(layout::Axis::tensor) == 1);
 }
 
 TEST_CASE("order is sound on any tree, mesh and dealing of tasks") {
