@@ -78,7 +78,8 @@ Arena::Arena(Arena&& other) noexcept
       give_back_(other.give_back_),
       capacity_bytes_(std::exchange(other.capacity_bytes_, 0)),
       used_bytes_(std::exchange(other.used_bytes_, 0)),
-      peak_bytes_(std::exchange(other.peak_bytes_, 0)) {}
+      peak_bytes_(std::exchange(other.peak_bytes_, 0)),
+      leased_ends_(std::move(other.leased_ends_)) {}
 
 Arena& Arena::operator=(Arena&& other) noexcept {
   std::swap(purpose_, other.purpose_);
@@ -87,6 +88,7 @@ Arena& Arena::operator=(Arena&& other) noexcept {
   std::swap(capacity_bytes_, other.capacity_bytes_);
   std::swap(used_bytes_, other.used_bytes_);
   std::swap(peak_bytes_, other.peak_bytes_);
+  std::swap(leased_ends_, other.leased_ends_);
   return *this;
 }
 
@@ -117,7 +119,37 @@ Tensor Arena::whole() const {
 
 void Arena::release(Mark mark) {
   TRIREME_EXPECT(mark <= used_bytes_, "memory is released in the reverse order of allocation");
+  const bool is_free = std::all_of(leased_ends_.begin(), leased_ends_.end(),
+                                   [mark](std::size_t end) { return end <= mark; });
+  TRIREME_EXPECT(is_free, base::format("memory for {} is released while something under way reads "
+                                       "or writes it",
+                                       name(purpose_)));
   used_bytes_ = mark;
+}
+
+ArenaLease::ArenaLease(Arena& arena, const Tensor& tensor) {
+  const auto begin = arena.is_measuring() ? nowhere(arena.purpose_)
+                                          : reinterpret_cast<std::uintptr_t>(arena.block_);
+  const auto at = reinterpret_cast<std::uintptr_t>(tensor.raw());
+  if (at < begin || at - begin >= arena.used_bytes_) return;
+  arena_ = &arena;
+  range_end_ = at - begin + tensor.byte_count();
+  arena.leased_ends_.push_back(range_end_);
+}
+
+ArenaLease::ArenaLease(ArenaLease&& other) noexcept
+    : arena_(std::exchange(other.arena_, nullptr)), range_end_(other.range_end_) {}
+
+ArenaLease& ArenaLease::operator=(ArenaLease&& other) noexcept {
+  std::swap(arena_, other.arena_);
+  std::swap(range_end_, other.range_end_);
+  return *this;
+}
+
+void ArenaLease::end() {
+  if (arena_ == nullptr) return;
+  auto& ends = std::exchange(arena_, nullptr)->leased_ends_;
+  ends.erase(std::find(ends.begin(), ends.end(), range_end_));
 }
 
 }  // namespace trireme::device

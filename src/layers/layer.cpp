@@ -139,12 +139,9 @@ void TransformerLayer::backward(const MicroBatch& batch, const Tensor& x,
                                 const LayerActivations& kept, const Tensor& d_out,
                                 const Tensor& d_x) const {
   const device::ArenaScope scope(context_.workspace);
-  LayerGradients gradients;
   LayerActivations again;
-  if (!discarded_.empty()) again = restored(batch, x, kept, gradients);
-  const auto& whole = discarded_.empty() ? kept : again;
-  propagate(batch, x, whole, d_out, d_x, gradients);
-  add_weight_gradients(*whole.mixer, *whole.channel, gradients);
+  if (!discarded_.empty()) again = restored(batch, x, kept, {});
+  propagate(batch, x, discarded_.empty() ? kept : again, d_out, d_x, Weights::beside_sum, {});
 }
 
 bool TransformerLayer::weights_read_output_gradient() const {
@@ -164,57 +161,57 @@ void TransformerLayer::backward_input(const MicroBatch& batch, const Tensor& x,
                                       const LayerActivations& kept, const Tensor& d_out,
                                       const Tensor& d_x, const LayerGradients& left) const {
   const device::ArenaScope scope(context_.workspace);
-  auto gradients = left;
   LayerActivations again;
   if (!discarded_.empty()) again = restored(batch, x, kept, left);
-  propagate(batch, x, discarded_.empty() ? kept : again, d_out, d_x, gradients);
+  propagate(batch, x, discarded_.empty() ? kept : again, d_out, d_x, Weights::later, left);
 }
 
 void TransformerLayer::backward_weight(const LayerActivations& kept, const Tensor& d_out,
                                        const LayerGradients& left) const {
-  const device::ArenaScope scope(context_.workspace);
-  auto gradients = left;
-  gradients.channel.d_out = gather_rows(context_, left.channel.d_out ? left.channel.d_out : d_out);
-  gradients.mixer.d_out = gather_rows(context_, left.mixer.d_out);
-  add_weight_gradients(operands(*kept.mixer, left.mixer), operands(*kept.channel, left.channel),
-                       gradients);
+  const SpanScope span(SpanKind::layer_backward_weight, {.number = layer_});
+  add_weight_gradients(*channel_, operands(*kept.channel, left.channel),
+                       left.channel.d_out ? left.channel.d_out : d_out, left.channel);
+  add_weight_gradients(*mixer_, operands(*kept.mixer, left.mixer), left.mixer.d_out, left.mixer);
 }
 
 void TransformerLayer::propagate(const MicroBatch& batch, const Tensor& x,
                                  const LayerActivations& whole, const Tensor& d_out,
-                                 const Tensor& d_x, LayerGradients& gradients) const {
-  const SpanScope span(SpanKind::layer_backward_input, {.number = layer_});
+                                 const Tensor& d_x, Weights weights,
+                                 const LayerGradients& left) const {
+  BackwardSpan span(layer_);
   auto& arena = context_.workspace;
-  const auto stays = gradients.mixer.d_out;
-  const auto give_room = [&](const LayerPart& part, PartGradients& of_part) {
-    // Rows of all ranks are for the input's gradient alone where the weights' come later.
-    if (of_part.d_wide) {
-      of_part.d_out = {};
-    } else {
-      of_part = part.allocate_gradients(arena);
-    }
+  const bool is_together = weights != Weights::later;
+  // Two rooms take turns: what one part gathers into, the other's terms are in.
+  const Tensor rooms[] = {room_for_rows(context_, arena), room_for_rows(context_, arena)};
+  const bool gathers_inputs = is_together && !(whole.channel->all_rows && whole.mixer->all_rows);
+  const auto inputs = gathers_inputs ? room_for_rows(context_, arena) : Tensor{};
+  const auto with_room = [&](const LayerPart& part, const PartGradients& given) {
+    return given.d_wide ? given : part.allocate_gradients(arena);
   };
-  const auto d_norm = arena.allocate(context_.dtype, {x.dim(0), x.dim(1)});
-  const auto d_sum = stays && weights_read_output_gradient()
-                         ? stays
-                         : arena.allocate(context_.dtype, {x.dim(0), x.dim(1)});
-  const auto d_channel =
-      through_dropout(batch, "dropout.mlp.output", d_out, gradients.channel.d_out);
-  give_room(*channel_, gradients.channel);
-  channel_->backward_input(batch, *whole.channel, d_channel, d_norm, gradients.channel);
+  PartBackward channel(context_, *channel_, *whole.channel, with_room(*channel_, left.channel),
+                       {rooms[0], rooms[1], inputs});
+  PartBackward mixer(context_, *mixer_, *whole.mixer, with_room(*mixer_, left.mixer),
+                     {rooms[1], rooms[0], inputs});
+  const auto stays = left.mixer.d_out;
+  const auto d_norm = context_.stream(arena);
+  const auto d_sum = stays && weights_read_output_gradient() ? stays : context_.stream(arena);
+
+  const auto d_channel = through_dropout(batch, "dropout.mlp.output", d_out, left.channel.d_out);
+  const bool is_gathered_next = is_together && rooms[0];
+  channel.run(batch, d_channel, d_norm, is_gathered_next ? Weights::beside_gather : weights,
+              nullptr, span);
   channel_norm_.backward(d_norm, whole.sum, whole.channel_norm, d_out, d_sum);
   const auto d_mixer = through_dropout(batch, "dropout.attention.output", d_sum, stays);
-  give_room(*mixer_, gradients.mixer);
-  mixer_->backward_input(batch, *whole.mixer, d_mixer, d_norm, gradients.mixer);
+  mixer.run(batch, d_mixer, d_norm, weights, &channel, span);
   mixer_norm_.backward(d_norm, x, whole.mixer_norm, d_sum, d_x);
 }
 
-void TransformerLayer::add_weight_gradients(const PartActivations& mixer,
-                                            const PartActivations& channel,
-                                            const LayerGradients& gradients) const {
-  const SpanScope span(SpanKind::layer_backward_weight, {.number = layer_});
-  channel_->backward_weight(channel, gradients.channel);
-  mixer_->backward_weight(mixer, gradients.mixer);
+void TransformerLayer::add_weight_gradients(const LayerPart& part, const PartActivations& kept,
+                                            const Tensor& d_out, PartGradients left) const {
+  const device::ArenaScope scope(context_.workspace);
+  left.d_out = gather_rows(context_, d_out);
+  part.backward_weight_back(kept.middle, left);
+  part.backward_weight_wide(gather_rows(context_, kept.input), left);
 }
 
 }  // namespace trireme::layers

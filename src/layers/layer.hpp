@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "layer_part.hpp"
 #include "layers/attention/rotary.hpp"
 #include "norm.hpp"
+#include "part_backward.hpp"
 
 #include <memory>
 
@@ -43,7 +43,7 @@ class TransformerLayer {
   }
   /// Forward of new tokens, in place; x: [rows, hidden].
   void decode(const CachedRows& rows, const device::Tensor& x) const;
-  /// Input gradient, then weight gradients.
+  /// All gradients: those of matrices while those of inputs are summed over ranks.
   void backward(const MicroBatch& batch, const device::Tensor& x, const LayerActivations& kept,
                 const device::Tensor& d_out, const device::Tensor& d_x) const;
 
@@ -73,12 +73,14 @@ class TransformerLayer {
   /// Forward from x to the input of the channel part. `branch` is overwritten.
   void forward_to_channel(const MicroBatch& batch, const device::Tensor& x,
                           const LayerActivations& kept, const device::Tensor& branch) const;
-  /// Gradients of the parts without room get it in the workspace, in the caller's scope.
+  /// Gradients of the parts without room in `left`, where the matrices' are not left for later, get
+  /// it in the workspace, in the caller's scope.
   void propagate(const MicroBatch& batch, const device::Tensor& x, const LayerActivations& whole,
-                 const device::Tensor& d_out, const device::Tensor& d_x,
-                 LayerGradients& gradients) const;
-  void add_weight_gradients(const PartActivations& mixer, const PartActivations& channel,
-                            const LayerGradients& gradients) const;
+                 const device::Tensor& d_out, const device::Tensor& d_x, Weights weights,
+                 const LayerGradients& left) const;
+  /// Gradients of a part's matrices; d_out: [local_rows, hidden].
+  void add_weight_gradients(const LayerPart& part, const PartActivations& kept,
+                            const device::Tensor& d_out, PartGradients left) const;
   /// Gradient through a branch's dropout: a masked copy, in `room` or in the workspace, or d_out
   /// itself.
   device::Tensor through_dropout(const MicroBatch& batch, const char* site,

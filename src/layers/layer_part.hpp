@@ -23,7 +23,7 @@ struct PartActivations {
   device::Tensor middle;    // [rows, width]: what the row-parallel GEMM back reads
 };
 
-/// Tensors that backward_input leaves for backward_weight.
+/// Tensors that backward_input leaves for the weights' gradients.
 struct PartGradients {
   device::Tensor d_out;   // [rows, hidden]: of the part's output; left for later: the local rows
   device::Tensor d_wide;  // [rows, width]: of the column-parallel GEMM's output
@@ -33,8 +33,9 @@ struct PartGradients {
 };
 
 /// Part of a transformer layer, over rows of the normalised residual stream: a column-parallel
-/// GEMM, something in the middle, a row-parallel GEMM back. Its backward is two calls: the gradient
-/// of the input, for which another stage may wait, and those of the weights, for which none does.
+/// GEMM, something in the middle, a row-parallel GEMM back. Its backward is the gradient of the
+/// input, for which another stage may wait, and those of two matrices, for which none does; the
+/// layer gathers and sums rows around them.
 class LayerPart {
  public:
   using Kept = std::unique_ptr<PartActivations>;
@@ -48,9 +49,9 @@ class LayerPart {
   virtual Kept allocate(device::Arena& arena, ActivationSet discarded) const = 0;
   /// The same, with a place for each that is missing: that of `gradients`, or in the workspace.
   virtual Kept completed(const PartActivations& kept, const PartGradients& gradients) const = 0;
-  /// Room for gradients; d_out only where rows of all ranks are gathered in it.
+  /// Room for d_wide.
   virtual PartGradients allocate_gradients(device::Arena& arena) const = 0;
-  /// Room for all but d_out, where backward_weight comes later.
+  /// Room for all but d_out, where the weights' gradients come later.
   virtual PartGradients allocate_left(device::Arena& arena, ActivationSet discarded) const = 0;
 
   /// Reads kept.input and writes all others. out: [local_rows, hidden].
@@ -60,13 +61,17 @@ class LayerPart {
   /// scope.
   virtual void restore(const MicroBatch& batch, const PartActivations& kept,
                        PartActivations& whole) const = 0;
-  /// d_out, d_input: [local_rows, hidden]. Without room in it, gradients.d_out becomes d_out.
+  /// Reads d_out of all rows and writes d_wide. terms: [rows, hidden], whose sum over the ranks is
+  /// the gradient of the input.
   virtual void backward_input(const MicroBatch& batch, const PartActivations& kept,
-                              const device::Tensor& d_out, const device::Tensor& d_input,
-                              PartGradients& gradients) const = 0;
-  /// Reads kept.input, kept.all_rows if there is any, and kept.middle.
-  virtual void backward_weight(const PartActivations& kept,
-                               const PartGradients& gradients) const = 0;
+                              const PartGradients& gradients,
+                              const device::Tensor& terms) const = 0;
+  /// Gradients of the GEMM back: reads middle and d_out.
+  virtual void backward_weight_back(const device::Tensor& middle,
+                                    const PartGradients& gradients) const = 0;
+  /// Gradients of the column-parallel GEMM: reads d_wide and the input of all rows.
+  virtual void backward_weight_wide(const device::Tensor& rows,
+                                    const PartGradients& gradients) const = 0;
 };
 
 /// Part that mixes the rows of a sequence: attention.

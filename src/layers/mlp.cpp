@@ -63,7 +63,7 @@ LayerPart::Kept MlpBlock::completed(const PartActivations& kept,
 }
 
 PartGradients MlpBlock::allocate_gradients(device::Arena& arena) const {
-  return {room_for_rows(context_, arena), place_of_wide(arena), {}, {}};
+  return {{}, place_of_wide(arena), {}, {}};
 }
 
 PartGradients MlpBlock::allocate_left(device::Arena& arena, ActivationSet discarded) const {
@@ -134,23 +134,20 @@ void MlpBlock::restore(const MicroBatch& /*batch*/, const PartActivations& kept,
 }
 
 void MlpBlock::backward_input(const MicroBatch& /*batch*/, const PartActivations& kept,
-                              const Tensor& d_out, const Tensor& d_input,
-                              PartGradients& gradients) const {
-  gradients.d_out = gather_rows(context_, d_out, gradients.d_out);
+                              const PartGradients& gradients, const Tensor& terms) const {
   const device::ArenaScope scope(context_.workspace);
   backward_to_wide(mlp_of(kept), gradients.d_out, gradients.d_wide);
-  const auto terms = terms_of(context_, d_input);
   context_.kernels.issue(device::LinearBackwardInput{gradients.d_wide, wide_.weight, terms});
-  sum_rows(context_, terms, d_input);
 }
 
-void MlpBlock::backward_weight(const PartActivations& kept, const PartGradients& gradients) const {
-  const device::ArenaScope scope(context_.workspace);
+void MlpBlock::backward_weight_back(const Tensor& middle, const PartGradients& gradients) const {
   context_.kernels.issue(
-      device::LinearBackwardWeight{gradients.d_out, kept.middle, down_.d_weight, down_.d_bias});
-  context_.kernels.issue(device::LinearBackwardWeight{
-      gradients.d_wide, kept.all_rows ? kept.all_rows : gather_rows(context_, kept.input),
-      wide_.d_weight, wide_.d_bias});
+      device::LinearBackwardWeight{gradients.d_out, middle, down_.d_weight, down_.d_bias});
+}
+
+void MlpBlock::backward_weight_wide(const Tensor& rows, const PartGradients& gradients) const {
+  context_.kernels.issue(
+      device::LinearBackwardWeight{gradients.d_wide, rows, wide_.d_weight, wide_.d_bias});
 }
 
 }  // namespace trireme::layers

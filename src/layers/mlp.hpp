@@ -27,9 +27,11 @@ class MlpBlock final : public ChannelPart {
   void restore(const MicroBatch& batch, const PartActivations& kept,
                PartActivations& whole) const override;
   void backward_input(const MicroBatch& batch, const PartActivations& kept,
-                      const device::Tensor& d_out, const device::Tensor& d_input,
-                      PartGradients& gradients) const override;
-  void backward_weight(const PartActivations& kept, const PartGradients& gradients) const override;
+                      const PartGradients& gradients, const device::Tensor& terms) const override;
+  void backward_weight_back(const device::Tensor& middle,
+                            const PartGradients& gradients) const override;
+  void backward_weight_wide(const device::Tensor& rows,
+                            const PartGradients& gradients) const override;
 
  private:
   device::Tensor place_of_wide(device::Arena& arena) const;

@@ -3,6 +3,8 @@
 
 #include "trireme/device/timed.hpp"
 
+#include <utility>
+
 namespace trireme::layers {
 namespace {
 
@@ -14,12 +16,37 @@ device::Tensor all_rows_like(const StageContext& context, const device::Tensor& 
   return context.workspace.allocate(local.dtype(), {context.rows(), local.dim(1)});
 }
 
+/// Does a part of a collective, and counts the computing thread's time for it.
+template <typename Act>
+void in_tensor_time(const StageContext& context, const Act& act) {
+  device::Timed timed(context.tensor_watch, telemetry::SpanKind::tensor);
+  act();
+  timed.end();
+}
+
+comm::Work start_sum(const StageContext& context, const device::Tensor& terms,
+                     const device::Tensor& local) {
+  return splits_rows(context) ? context.tensor.start_reduce_scatter(terms, local, {})
+                              : context.tensor.start_all_reduce(local, comm::ReduceOp::sum);
+}
+
 }  // namespace
 
+Pending::Pending(const StageContext& context, comm::Work work,
+                 std::initializer_list<device::Tensor> tensors)
+    : context_(&context), work_(std::move(work)) {
+  for (const auto& tensor : tensors) leases_.emplace_back(context.workspace, tensor);
+}
+
+void Pending::join() {
+  if (context_ == nullptr) return;
+  in_tensor_time(*context_, [this] { work_.wait_on_stream(); });
+  leases_.clear();
+  context_ = nullptr;
+}
+
 void gather(const StageContext& context, const device::Tensor& own, const device::Tensor& all) {
-  device::Timed timed(context.tensor_watch, telemetry::SpanKind::tensor);
-  context.tensor.start_all_gather(own, all, {}).wait_on_stream();
-  timed.end();
+  in_tensor_time(context, [&] { context.tensor.start_all_gather(own, all, {}).wait_on_stream(); });
 }
 
 device::Tensor room_for_rows(const StageContext& context, device::Arena& arena) {
@@ -35,6 +62,14 @@ device::Tensor gather_rows(const StageContext& context, const device::Tensor& lo
   return all;
 }
 
+PendingRows start_gather_rows(const StageContext& context, const device::Tensor& local,
+                              const device::Tensor& room) {
+  if (!splits_rows(context)) return {local, {}};
+  comm::Work work;
+  in_tensor_time(context, [&] { work = context.tensor.start_all_gather(local, room, {}); });
+  return {room, {context, std::move(work), {local, room}}};
+}
+
 device::Tensor terms_of(const StageContext& context, const device::Tensor& local) {
   return splits_rows(context) ? all_rows_like(context, local) : local;
 }
@@ -42,13 +77,15 @@ device::Tensor terms_of(const StageContext& context, const device::Tensor& local
 void sum_rows(const StageContext& context, const device::Tensor& terms,
               const device::Tensor& local) {
   if (context.tensor.size() == 1) return;
-  device::Timed timed(context.tensor_watch, telemetry::SpanKind::tensor);
-  if (splits_rows(context)) {
-    context.tensor.start_reduce_scatter(terms, local, {}).wait_on_stream();
-  } else {
-    context.tensor.start_all_reduce(local, comm::ReduceOp::sum).wait_on_stream();
-  }
-  timed.end();
+  in_tensor_time(context, [&] { start_sum(context, terms, local).wait_on_stream(); });
+}
+
+Pending start_sum_rows(const StageContext& context, const device::Tensor& terms,
+                       const device::Tensor& local) {
+  if (context.tensor.size() == 1) return {};
+  comm::Work work;
+  in_tensor_time(context, [&] { work = start_sum(context, terms, local); });
+  return {context, std::move(work), {terms, local}};
 }
 
 device::Tensor bias_of_one(const StageContext& context, const device::Tensor& bias) {

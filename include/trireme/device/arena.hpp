@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace trireme::device {
 
@@ -61,6 +62,7 @@ class Arena {
 
   using Mark = std::size_t;
   Mark mark() const { return used_bytes_; }
+  /// Refused while there is a lease on what lies behind the mark.
   void release(Mark mark);
 
   Purpose purpose() const { return purpose_; }
@@ -78,6 +80,30 @@ class Arena {
   std::size_t capacity_bytes_ = 0;
   std::size_t used_bytes_ = 0;
   std::size_t peak_bytes_ = 0;
+  /// Ends of ranges on which there are leases.
+  std::vector<std::size_t> leased_ends_;
+
+  friend class ArenaLease;
+};
+
+/// Lease on a tensor's range of an arena, for what a collective or copy under way reads or writes:
+/// a release of the range before the lease ends is a defect. The arena stays where it is.
+class ArenaLease {
+ public:
+  ArenaLease() = default;
+  /// Holds nothing of a tensor that lies elsewhere.
+  ArenaLease(Arena& arena, const Tensor& tensor);
+  ArenaLease(ArenaLease&& other) noexcept;
+  ArenaLease& operator=(ArenaLease&& other) noexcept;
+  ArenaLease(const ArenaLease&) = delete;
+  ArenaLease& operator=(const ArenaLease&) = delete;
+  ~ArenaLease() { end(); }
+
+  void end();
+
+ private:
+  Arena* arena_ = nullptr;
+  std::size_t range_end_ = 0;
 };
 
 /// Gives back at the end of a scope what was allocated inside it.

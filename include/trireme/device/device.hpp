@@ -99,6 +99,8 @@ class CapturedGraph {
  public:
   virtual ~CapturedGraph() = default;
   virtual void launch() = 0;
+  /// True if nothing was captured.
+  virtual bool is_empty() const { return false; }
 };
 
 /// A device cannot capture what it was told to (ExitCode::topology).

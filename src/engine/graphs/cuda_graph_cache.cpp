@@ -5,6 +5,8 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 
+#include <algorithm>
+
 namespace trireme::engine {
 
 CudaGraphCache::Entry* CudaGraphCache::entry_of(const Key& key) {
@@ -22,7 +24,7 @@ bool CudaGraphCache::capture(Entry& entry, const Act& body) {
   try {
     device_.begin_capture();
     body();
-    segments.push_back({device_.end_capture(), {}});
+    end_graph();
     capturing_ = nullptr;
   } catch (const base::Error& error) {
     capturing_ = nullptr;
@@ -31,21 +33,33 @@ bool CudaGraphCache::capture(Entry& entry, const Act& body) {
     return false;
   }
   ++captured_;
-  graphs_ += segments.size();
+  graphs_ += static_cast<std::size_t>(
+      std::count_if(segments.begin(), segments.end(),
+                    [](const Segment& segment) { return segment.graph != nullptr; }));
   entry.segments = std::move(segments);
   return true;
 }
 
+void CudaGraphCache::end_graph() {
+  auto graph = device_.end_capture();
+  if (!graph->is_empty()) {
+    capturing_->push_back({std::move(graph), {}});
+  } else if (capturing_->empty()) {
+    capturing_->emplace_back();
+  }
+}
+
 void CudaGraphCache::break_graph(Act act) {
   TRIREME_EXPECT(capturing(), "only captures have graph breaks");
-  capturing_->push_back({device_.end_capture(), std::move(act)});
+  end_graph();
+  capturing_->back().acts.push_back(std::move(act));
   device_.begin_capture();
 }
 
 void CudaGraphCache::launch(const Entry& entry) {
   for (const auto& segment : entry.segments) {
-    segment.graph->launch();
-    if (segment.act) segment.act();
+    if (segment.graph) segment.graph->launch();
+    for (const auto& act : segment.acts) act();
   }
   ++launched_;
 }

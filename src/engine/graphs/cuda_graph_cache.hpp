@@ -91,8 +91,8 @@ class CudaGraphCache {
  private:
   struct Segment {
     std::unique_ptr<device::CapturedGraph> graph;
-    /// Graph break that follows the graph; may be empty.
-    Act act;
+    /// Graph breaks that follow the graph.
+    std::vector<Act> acts;
   };
   struct Entry {
     bool seen = false;
@@ -102,6 +102,8 @@ class CudaGraphCache {
   /// Entry of a key; null when nothing is captured.
   Entry* entry_of(const Key& key);
   bool capture(Entry& entry, const Act& body);
+  /// Ends the capture of a graph; one of nothing is left out.
+  void end_graph();
   void launch(const Entry& entry);
   void refuse(const std::string& reason);
   void note_growth(std::size_t taken_before);

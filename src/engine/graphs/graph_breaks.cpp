@@ -1,12 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "graph_breaks.hpp"
 
+#include <utility>
+
 namespace trireme::engine {
 namespace {
 
 using comm::ReduceOp;
 using comm::Work;
 using device::Tensor;
+
+/// Operation of a part that is captured: begins and is waited for when the part runs.
+class CapturedOperation final : public Work::Operation {
+ public:
+  CapturedOperation(CudaGraphCache& cache, std::shared_ptr<Work> work)
+      : cache_(cache), work_(std::move(work)) {}
+
+  bool poll() override { return false; }
+  bool done() const override { return false; }
+  void wait() override { throw device::CaptureRefused("a wait of the host cannot be recorded"); }
+  void wait_on_stream(std::unique_ptr<Operation> /*self*/) override {
+    cache_.break_graph([work = work_] { work->wait_on_stream(); });
+  }
+
+ private:
+  CudaGraphCache& cache_;
+  std::shared_ptr<Work> work_;
+};
 
 class GraphBreaks final : public comm::ProcessGroup {
  public:
@@ -51,8 +71,10 @@ class GraphBreaks final : public comm::ProcessGroup {
   template <typename Start>
   Work start(const Start& start) {
     if (!cache_.capturing()) return start();
-    cache_.break_graph([start] { start().wait_on_stream(); });
-    return {};
+    // Part after part begins its own operation here.
+    auto work = std::make_shared<Work>();
+    cache_.break_graph([start, work] { *work = start(); });
+    return Work(std::make_unique<CapturedOperation>(cache_, std::move(work)));
   }
 
   comm::ProcessGroup& inner_;

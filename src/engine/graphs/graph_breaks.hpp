@@ -9,10 +9,10 @@
 
 namespace trireme::engine {
 
-/// Group whose operations are graph breaks while a part is captured: started and waited for on the
-/// stream whenever the part runs, in the order of all others, with a number, a deadline and peers
-/// to name as ever. A part that starts one must therefore wait for it before anything else, and
-/// finds a Work that is done. The inner group outlives it.
+/// Group whose operations break graphs twice while a part is captured: where they are started, and
+/// where the stream waits for them. Both happen whenever the part runs, in the order of all others,
+/// with a number, a deadline and peers to name as ever. A part waits for what it starts, on the
+/// stream. The inner group outlives it.
 std::unique_ptr<comm::ProcessGroup> graph_breaks(comm::ProcessGroup& inner, CudaGraphCache& cache);
 
 }  // namespace trireme::engine

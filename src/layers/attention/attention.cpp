@@ -86,7 +86,7 @@ Tensor AttentionBlock::place_of_qkv(device::Arena& arena) const {
 }
 
 PartGradients AttentionBlock::allocate_gradients(device::Arena& arena) const {
-  return {room_for_rows(context_, arena), place_of_qkv(arena), {}, {}};
+  return {{}, place_of_qkv(arena), {}, {}};
 }
 
 PartGradients AttentionBlock::allocate_left(device::Arena& arena, ActivationSet discarded) const {
@@ -205,12 +205,10 @@ void AttentionBlock::backward_through_head_norms(const AttentionActivations& kep
 }
 
 void AttentionBlock::backward_input(const MicroBatch& batch, const PartActivations& part,
-                                    const Tensor& d_out, const Tensor& d_input,
-                                    PartGradients& gradients) const {
+                                    const PartGradients& gradients, const Tensor& terms) const {
   auto& kernels = context_.kernels;
   auto& arena = context_.workspace;
   const auto& kept = attention_of(part);
-  gradients.d_out = gather_rows(context_, d_out, gradients.d_out);
   const device::ArenaScope scope(arena);
   const auto d_heads_flat =
       arena.allocate(context_.dtype, {context_.rows(), heads_ * context_.config.head_dim});
@@ -237,19 +235,19 @@ void AttentionBlock::backward_input(const MicroBatch& batch, const PartActivatio
     }
   }
   if (kept.q) backward_through_head_norms(kept, dq, dk, d_heads);
-  const auto terms = terms_of(context_, d_input);
   kernels.issue(device::LinearBackwardInput{gradients.d_wide, qkv_.weight, terms});
-  sum_rows(context_, terms, d_input);
 }
 
-void AttentionBlock::backward_weight(const PartActivations& kept,
-                                     const PartGradients& gradients) const {
-  const device::ArenaScope scope(context_.workspace);
+void AttentionBlock::backward_weight_back(const Tensor& middle,
+                                          const PartGradients& gradients) const {
   context_.kernels.issue(
-      device::LinearBackwardWeight{gradients.d_out, kept.middle, output_.d_weight, output_.d_bias});
-  context_.kernels.issue(device::LinearBackwardWeight{
-      gradients.d_wide, kept.all_rows ? kept.all_rows : gather_rows(context_, kept.input),
-      qkv_.d_weight, qkv_.d_bias});
+      device::LinearBackwardWeight{gradients.d_out, middle, output_.d_weight, output_.d_bias});
+}
+
+void AttentionBlock::backward_weight_wide(const Tensor& rows,
+                                          const PartGradients& gradients) const {
+  context_.kernels.issue(
+      device::LinearBackwardWeight{gradients.d_wide, rows, qkv_.d_weight, qkv_.d_bias});
 }
 
 }  // namespace trireme::layers

@@ -36,9 +36,11 @@ class AttentionBlock final : public Mixer {
   void restore(const MicroBatch& batch, const PartActivations& kept,
                PartActivations& whole) const override;
   void backward_input(const MicroBatch& batch, const PartActivations& kept,
-                      const device::Tensor& d_out, const device::Tensor& d_input,
-                      PartGradients& gradients) const override;
-  void backward_weight(const PartActivations& kept, const PartGradients& gradients) const override;
+                      const PartGradients& gradients, const device::Tensor& terms) const override;
+  void backward_weight_back(const device::Tensor& middle,
+                            const PartGradients& gradients) const override;
+  void backward_weight_wide(const device::Tensor& rows,
+                            const PartGradients& gradients) const override;
   KeyValueCache make_cache(device::Arena& arena,
                            const DecoderStage::Capacity& capacity) const override;
   void decode(const CachedRows& rows, const PartActivations& working,

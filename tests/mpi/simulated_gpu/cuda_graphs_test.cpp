@@ -221,22 +221,24 @@ std::vector<layout::Mesh> tensor_meshes() {
   }
 }
 
-/// Meetings of one micro-batch, in its forward and in its backward on a stage.
+/// Graph breaks of one micro-batch, in its forward and in its backward on a stage.
 struct Meetings {
   std::size_t forward = 0;
   std::size_t backward = 0;
 };
 
 /// Layers sum twice each way; what is embedded is summed, and the head shares its statistics and
-/// sums its gradient. Where each rank has a part of the rows, they are gathered before as many
-/// products, by the layers' backward twice more, and by that of the embedding.
+/// sums its gradient. Backward has products between the start of a sum and its end. Where each rank
+/// has a part of the rows, they are gathered before as many products, and for the embedding's
+/// gradient; a layer's backward then breaks before its first product, around both products of each
+/// part's weights, which for attention follow each other.
 Meetings meetings_of(const engine::EngineOptions& options) {
   const int stages = options.sharding.mesh.degree(Axis::pipeline);
   const int stage = options.sharding.mesh.coordinate(Axis::pipeline, options.sharding.rank);
   const auto layers = static_cast<std::size_t>(options.model.num_hidden_layers / stages);
   const bool splits = options.sharding.sequence_parallel == model::SequenceParallel::on;
-  Meetings meetings{2 * layers, 2 * layers};
-  if (splits) meetings = {2 * meetings.forward, 3 * meetings.backward};
+  Meetings meetings{2 * layers, 4 * layers};
+  if (splits) meetings = {4 * layers, 8 * layers};
   if (stage == 0) meetings.forward += 1;
   if (stage == 0 && splits) meetings.backward += 1;
   if (stage == stages - 1) meetings.forward += splits ? 3 : 2;

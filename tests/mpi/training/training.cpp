@@ -7,6 +7,7 @@
 #include "trireme/engine/measure.hpp"
 #include "trireme/model/parameters.hpp"
 
+#include "support/device/watched_group.hpp"
 #include "support/model_on_mesh.hpp"
 #include "support/mpi/world.hpp"
 
@@ -40,7 +41,9 @@ comm::OwnedAxisGroups staged(comm::OwnedAxisGroups groups, device::Device& devic
   constexpr std::size_t piece_bytes = 3000;
   if (device.is_host()) return groups;
   for (auto& [axis, ends, group] : groups.all()) {
-    if (group) group = comm::make_staged_group(std::move(group), device, piece_bytes);
+    if (!group) continue;
+    group = comm::make_staged_group(std::move(group), device, piece_bytes);
+    group = watched_on(device, std::move(group));
   }
   return groups;
 }

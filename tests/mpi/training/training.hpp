@@ -16,7 +16,7 @@ namespace trireme::testing {
 comm::OwnedAxisGroups mpi_groups(const layout::Mesh& mesh);
 comm::OwnedAxisGroups local_groups();
 /// The same groups for tensors of the device, in pieces so small that most collectives are cut; as
-/// they were for the host's own memory.
+/// they were for the host's own memory. A simulated GPU refuses uses of tensors under way.
 comm::OwnedAxisGroups staged(comm::OwnedAxisGroups groups, device::Device& device);
 
 /// Whose layouts are compared: the reference (on_host.cpp), the same behind a simulated GPU

@@ -119,6 +119,7 @@ class SimulatedGraph final : public device::CapturedGraph {
  public:
   SimulatedGraph(SimulatedDevice& device, std::vector<SimulatedDevice::Work> work)
       : device_(device), work_(std::move(work)) {}
+  bool is_empty() const override { return work_.empty(); }
   void launch() override {
     for (const auto& piece : work_) device_.issue(piece);
   }
@@ -242,7 +243,12 @@ std::unique_ptr<device::Stopwatch> SimulatedDevice::stopwatch() {
 void SimulatedKernels::run(const char* operation, std::span<const device::test::Operand> operands,
                            const Body& body) {
   // Refused when it is issued, as a GPU would refuse it when it runs.
-  for (const auto& operand : operands) reached(operand.tensor, operation, operand.name);
+  for (const auto& operand : operands) {
+    reached(operand.tensor, operation, operand.name);
+    if (operand.tensor && !device_.capturing()) {
+      device_.flights().check(operation, operand.name, {operand.tensor, operand.role});
+    }
+  }
   device_.issue([this, operation, body] {
     body(*inner_,
          [operation](const Tensor& tensor) { return reached(tensor, operation, "operand"); });

@@ -4,6 +4,7 @@
 #include "trireme/device/device.hpp"
 #include "trireme/device/kernels.hpp"
 
+#include "support/device/flights.hpp"
 #include "support/device/operand_kernels.hpp"
 #include "support/simulated_gpu/streams.hpp"
 
@@ -38,7 +39,7 @@ bool lies_on_device(const void* address);
 /// Stands in for a GPU: memory that the host cannot follow, and a stream whose work is done when
 /// it must be and not before. Whoever forgets a copy dies of it, whoever forgets a wait computes
 /// with NaN or with old numbers.
-class SimulatedDevice final : public device::Device {
+class SimulatedDevice final : public device::Device, public WatchesFlights {
  public:
   using Work = std::function<void()>;
 
@@ -64,6 +65,7 @@ class SimulatedDevice final : public device::Device {
   void begin_capture() override;
   std::unique_ptr<device::CapturedGraph> end_capture() override;
   void abandon_capture() override { captured_.reset(); }
+  Flights& flights() override { return flights_; }
 
   /// Work of its own stream, or of what is captured.
   void issue(Work work);
@@ -73,6 +75,7 @@ class SimulatedDevice final : public device::Device {
   std::shared_ptr<simulated_gpu::Scheduler> scheduler_;
   std::shared_ptr<simulated_gpu::Stream> stream_;
   std::optional<std::vector<Work>> captured_;
+  Flights flights_;
   int captures_left_ = std::numeric_limits<int>::max();
 };
 

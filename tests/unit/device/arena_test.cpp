@@ -106,3 +106,27 @@ TEST_CASE("an arena moves with its memory") {
   CHECK(second.used_bytes() == 0);
   CHECK(second.capacity_bytes() == 64);
 }
+
+TEST_CASE("an arena does not take back what a lease is on") {
+  const bool is_measuring = GENERATE(false, true);
+  auto arena =
+      is_measuring ? Arena::measuring(Purpose::workspace) : Arena::host(Purpose::workspace, 4096);
+  auto other = Arena::host(Purpose::activations, 4096);
+  const auto begin = arena.mark();
+  const auto first = arena.allocate(DType::f32, {16});
+  const auto behind_first = arena.mark();
+  const auto second = arena.allocate(DType::f32, {10});
+  ArenaLease of_second(arena, second.slice(0, 2, 3));
+  ArenaLease of_first(arena, first);
+  const ArenaLease elsewhere(arena, other.allocate(DType::f32, {4}));
+  CHECK_THROWS_AS(arena.release(behind_first), trireme::base::Error);
+  ArenaLease moved(std::move(of_second));
+  CHECK_THROWS_AS(arena.release(behind_first), trireme::base::Error);
+  moved = {};
+  arena.release(behind_first);
+  CHECK_THROWS_AS(arena.release(begin), trireme::base::Error);
+  of_first.end();
+  of_first.end();
+  arena.release(begin);
+  CHECK(arena.used_bytes() == 0);
+}

@@ -28,9 +28,12 @@ using GraphExec = base::UniqueHandle<GraphExecTraits>;
 
 class CudaGraph final : public CapturedGraph {
  public:
+  /// A null graph is an empty one.
   CudaGraph(const CudaDevice& device, GraphExec graph)
       : device_(device), graph_(std::move(graph)) {}
+  bool is_empty() const override { return graph_.get() == nullptr; }
   void launch() override {
+    if (is_empty()) return;
     device_.use();
     check(cudaGraphLaunch(graph_.get(), device_.stream().raw()), "cudaGraphLaunch");
   }
@@ -55,6 +58,9 @@ std::unique_ptr<device::CapturedGraph> CudaDevice::end_capture() {
   cudaGraph_t raw = nullptr;
   check(cudaStreamEndCapture(stream().raw(), &raw), "cudaStreamEndCapture");
   const auto graph = GraphHandle::adopt(raw);
+  std::size_t nodes = 0;
+  check(cudaGraphGetNodes(graph.get(), nullptr, &nodes), "cudaGraphGetNodes");
+  if (nodes == 0) return std::make_unique<CudaGraph>(*this, GraphExec{});
   cudaGraphExec_t executable = nullptr;
   check(cudaGraphInstantiate(&executable, graph.get(), 0), "cudaGraphInstantiate");
   return std::make_unique<CudaGraph>(*this, GraphExec::adopt(executable));

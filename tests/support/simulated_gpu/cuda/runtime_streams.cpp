@@ -234,6 +234,13 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
   });
 }
 
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count) {
+  return call([&](Runtime& runtime) {
+    expect(nodes == nullptr && count != nullptr, cudaErrorInvalidValue);
+    *count = runtime.graph_of(graph).nodes.size();
+  });
+}
+
 /// Nothing has to go anywhere before a launch.
 cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t handle) {
   return call([&](Runtime& runtime) {
