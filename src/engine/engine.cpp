@@ -65,12 +65,12 @@ void Engine::expect_tokens(std::int64_t count) {
 ScheduleOutcome Engine::run_schedule() {
   auto& parts = *parts_;
   ScheduleOutcome outcome;
+  parts.batches.set_loss_scale(parts.loss_scale());
   parts.batches.upload();
   parts.renew_weight_copies();
   auto& reduction = parts.reduction();
   reduction.begin_step(parts.flat_gradients);
-  parts.pipeline().run(parts.actions(), parts.loss_scale(),
-                       [&](const model::Place& place) { reduction.completed(place); });
+  parts.pipeline().run(parts.actions());
   outcome.bubble_seconds = parts.pipeline().take_waited_seconds();
   outcome.tensor_seconds = parts.take_tensor_seconds();
   if (parts.gather) outcome.parameters_seconds = parts.gather->take_waited_seconds();

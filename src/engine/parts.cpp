@@ -38,7 +38,10 @@ std::vector<layout::ChunkBuffers> buffers_of(const EngineOptions& options,
   // A schedule that does not finish has no buffers that suffice.
   base::value_or_throw(layout::simulate(schedule, {}));
   const int stage = options.sharding.mesh.coordinate(Axis::pipeline, options.sharding.rank);
-  return layout::chunk_buffers(schedule, stage, passes_of(options));
+  auto buffers = layout::chunk_buffers(schedule, stage, passes_of(options));
+  const bool repeats =
+      options.use == Use::training && options.memory.cuda_graphs == CudaGraphs::yes;
+  return repeats ? layout::with_common_period(std::move(buffers)) : buffers;
 }
 
 /// Zeroes state on a device, whose fresh memory is undefined (the host's is zero): what lies
@@ -142,9 +145,13 @@ void Engine::Parts::say_rules() const {
 }
 
 void Engine::Parts::make_executor() {
-  executor.emplace(PipelineExecutor::Stage{chunks, messages, buffers,
-                                           groups.on(Axis::data).size() > 1, batches, graphs},
-                   kernels);
+  PipelineExecutor::Completed completed;
+  if (trains() && groups.on(Axis::data).size() > 1) {
+    completed = [this](const model::Place& place) { reduction().completed(place); };
+  }
+  executor.emplace(
+      PipelineExecutor::Stage{chunks, messages, buffers, std::move(completed), batches, graphs},
+      kernels);
   if (!trains() || memory.of(Purpose::batch).is_measuring()) return;
   const int stages = options.sharding.mesh.degree(Axis::pipeline);
   const bool chosen = options.schedule.stage_layers.empty() && stages > 1;

@@ -65,15 +65,26 @@ int PipelineExecutor::part_of(const Action& action) const {
   const bool forward = action.kind == ActionKind::forward;
   const int left = forward ? 0 : places_of(action).left;
   const int chunks = static_cast<int>(stage_.chunks.size());
-  const int weights = action.kind == ActionKind::backward_weight ? 2 : 1;
-  return 3 * (left * chunks + action.virtual_stage) + (forward ? 0 : weights);
+  const int weights = action.kind == ActionKind::backward_weight ? 1 : 0;
+  const int backward = 1 + 2 * weights + (tells(action) ? 1 : 0);
+  return 5 * (left * chunks + action.virtual_stage) + (forward ? 0 : backward);
+}
+
+PipelineExecutor::Completed PipelineExecutor::teller_of(const Action& action) {
+  if (!tells(action)) return [](const model::Place&) {};
+  // Reductions begin between layers: where these are captured, between two graphs.
+  return [this](const model::Place& place) {
+    stage_.graphs.outside([this, place] {
+      stage_.completed(place);
+      if (stage_.graphs.made()) poll();
+    });
+  };
 }
 
 template <typename Body>
 void PipelineExecutor::run_part(CudaGraphCache::Key key, const layers::MicroBatch& batch,
                                 const Body& body) {
   key.addresses.push_back(batch.tokens.raw());
-  key.number = batch.loss_scale;
   stage_.graphs.run(key, body);
   // Poll first: a graph makes no progress of messages under way.
   if (stage_.graphs.made()) poll();
@@ -94,8 +105,7 @@ void PipelineExecutor::forward(const Action& action, const layers::MicroBatch& b
   if (messages.is_last()) kernels_.start_sum(stage_.chunks[chunk].losses());
 }
 
-void PipelineExecutor::backward(const Action& action, const layers::MicroBatch& batch,
-                                const Completed& completed) {
+void PipelineExecutor::backward(const Action& action, const layers::MicroBatch& batch) {
   const telemetry::SpanScope span(telemetry::SpanKind::backward, place_of(action));
   const auto chunk = chunk_of(action);
   auto& messages = stage_.messages[chunk];
@@ -104,19 +114,9 @@ void PipelineExecutor::backward(const Action& action, const layers::MicroBatch& 
   const auto slot = places_of(action).slot;
   const auto input = messages.kept_input(action.micro_batch);
   const auto given = stage_.batches.static_input(chunk, static_cast<std::size_t>(slot), batch);
-  const bool tells = is_last(action) && stage_.tells_completed;
-  const auto body = [&] {
-    stage_.chunks[chunk].backward(given, slot, input, d_output, d_input,
-                                  [&](const model::Place& place) {
-                                    if (tells) completed(place);
-                                  });
-  };
-  if (tells) {
-    // Reductions begin between the layers of this body.
-    body();
-  } else {
-    run_part({part_of(action), {input.raw(), d_output.raw(), d_input.raw()}}, given, body);
-  }
+  run_part({part_of(action), {input.raw(), d_output.raw(), d_input.raw()}}, given, [&] {
+    stage_.chunks[chunk].backward(given, slot, input, d_output, d_input, teller_of(action));
+  });
   messages.send_input_gradient(action.micro_batch);
 }
 
@@ -135,46 +135,35 @@ void PipelineExecutor::backward_input(const Action& action, const layers::MicroB
   messages.send_input_gradient(action.micro_batch);
 }
 
-void PipelineExecutor::backward_weight(const Action& action, const layers::MicroBatch& batch,
-                                       const Completed& completed) {
+void PipelineExecutor::backward_weight(const Action& action, const layers::MicroBatch& batch) {
   const telemetry::SpanScope span(telemetry::SpanKind::backward, place_of(action));
   const auto chunk = chunk_of(action);
   const auto d_output = stage_.messages[chunk].kept_output_gradient(action.micro_batch);
   const auto places = places_of(action);
   const auto given =
       stage_.batches.static_input(chunk, static_cast<std::size_t>(places.slot), batch);
-  const bool tells = is_last(action) && stage_.tells_completed;
-  const auto body = [&] {
-    stage_.chunks[chunk].backward_weight(places, d_output, [&](const model::Place& place) {
-      if (tells) completed(place);
-    });
-  };
-  if (tells) {
-    body();
-  } else {
-    run_part({part_of(action), {d_output.raw()}}, given, body);
-  }
+  run_part({part_of(action), {d_output.raw()}}, given,
+           [&] { stage_.chunks[chunk].backward_weight(places, d_output, teller_of(action)); });
 }
 
-void PipelineExecutor::run(const std::vector<Action>& actions, float loss_scale,
-                           const Completed& completed) {
+void PipelineExecutor::run(const std::vector<Action>& actions) {
   const telemetry::SpanScope span(telemetry::SpanKind::forward_backward);
   for (std::size_t index = 0; index < actions.size(); ++index) {
     const auto& action = actions[index];
     expect_from(actions, index);
-    const auto batch = stage_.batches.training(action.micro_batch, loss_scale);
+    const auto batch = stage_.batches.training(action.micro_batch);
     switch (action.kind) {
       case ActionKind::forward:
         forward(action, batch);
         break;
       case ActionKind::backward:
-        backward(action, batch, completed);
+        backward(action, batch);
         break;
       case ActionKind::backward_input:
         backward_input(action, batch);
         break;
       case ActionKind::backward_weight:
-        backward_weight(action, batch, completed);
+        backward_weight(action, batch);
         break;
     }
   }

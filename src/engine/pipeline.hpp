@@ -97,24 +97,23 @@ class ChunkMessages {
 /// Runs the action list of one stage.
 class PipelineExecutor {
  public:
+  using Completed = std::function<void(const model::Place&)>;
   struct Stage {
     std::vector<layers::Chunk>& chunks;
     std::vector<ChunkMessages>& messages;
     const std::vector<layout::ChunkBuffers>& buffers;  // [chunk]
-    /// True if gradients that backward completes in the last micro-batch are reported.
-    bool tells_completed;
+    /// Called for each part of the model whose gradients of the whole step have been summed; may be
+    /// empty.
+    Completed completed;
     const Batches& batches;
     Graphs& graphs;
   };
-  using Completed = std::function<void(const model::Place&)>;
 
   PipelineExecutor(const Stage& stage, device::Kernels& kernels)
       : stage_(stage), kernels_(kernels), waiting_(kernels.device().stopwatch()) {}
 
-  /// Forward and backward of all micro-batches, gradients scaled by `loss_scale`. `completed` is
-  /// called for each part of the model whose gradients of the whole step have been summed.
-  void run(const std::vector<layout::Action>& actions, float loss_scale,
-           const Completed& completed);
+  /// Forward and backward of all micro-batches.
+  void run(const std::vector<layout::Action>& actions);
   /// Only the forward actions of the list, in its order: no stage runs ahead of what its neighbours
   /// have buffers for. `seen` is called with each micro-batch that has left the last chunk of the
   /// model.
@@ -136,17 +135,18 @@ class PipelineExecutor {
   layers::Chunk::Places places_of(const layout::Action& action) const;
   /// Number by which a graph knows what of which chunk it holds.
   int part_of(const layout::Action& action) const;
-  bool is_last(const layout::Action& action) const {
-    return action.micro_batch + 1 == stage_.batches.count();
+  /// True for the last micro-batch, if somebody wants to hear what its gradients complete.
+  bool tells(const layout::Action& action) const {
+    return stage_.completed && action.micro_batch + 1 == stage_.batches.count();
   }
+  /// Function that tells it between the layers of an action, or does nothing.
+  Completed teller_of(const layout::Action& action);
   template <typename Body>
   void run_part(CudaGraphCache::Key key, const layers::MicroBatch& batch, const Body& body);
   void forward(const layout::Action& action, const layers::MicroBatch& batch);
-  void backward(const layout::Action& action, const layers::MicroBatch& batch,
-                const Completed& completed);
+  void backward(const layout::Action& action, const layers::MicroBatch& batch);
   void backward_input(const layout::Action& action, const layers::MicroBatch& batch);
-  void backward_weight(const layout::Action& action, const layers::MicroBatch& batch,
-                       const Completed& completed);
+  void backward_weight(const layout::Action& action, const layers::MicroBatch& batch);
 
   Stage stage_;
   device::Kernels& kernels_;

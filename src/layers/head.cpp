@@ -79,7 +79,7 @@ void Head::loss_of_rows(const MicroBatch& batch, const Tensor& y, const Tensor& 
                                              .targets = batch.targets,
                                              .first_token = first_token_,
                                              .lse = lse,
-                                             .scale = batch.loss_scale});
+                                             .factor = batch.loss_scale});
   kernels.issue(device::LinearBackwardInput{logits, table_, d_y});
   kernels.issue(device::LinearBackwardWeight{.dy = logits, .x = y, .dw = d_table_});
 }

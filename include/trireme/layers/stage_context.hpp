@@ -76,8 +76,9 @@ struct MicroBatch {
   device::Tensor targets;  // i32 [rows]; negative: not counted
   /// Index of the first sequence among all that training ever draws: dropout's masks follow it.
   std::int64_t first_sequence = 0;
-  /// 1 / tokens of the global batch: gradients of losses are scaled by it.
-  float loss_scale = 1.0F;
+  /// f32 [1]: 1 / tokens of the global batch, by which gradients of losses are scaled; empty
+  /// outside training.
+  device::Tensor loss_scale{};
   /// Share of activations that training leaves out; 0 outside training.
   float dropout = 0.0F;
   /// i32 [4], or empty: two 64-bit numbers, the index of the first sequence and that of its first

@@ -22,6 +22,10 @@ struct ChunkBuffers {
   int output_gradients = 0;
 };
 
+/// The same with longer rings of inputs and gradients: after twice as many micro-batches as there
+/// are activations of, a chunk meets the same buffers again.
+std::vector<ChunkBuffers> with_common_period(std::vector<ChunkBuffers> buffers);
+
 /// Parts of a schedule that run.
 enum class Passes { forward_alone, both };
 

@@ -11,7 +11,9 @@ void CrossEntropyStats::check() const {
 }
 
 void CrossEntropyGradient::check() const {
-  TRIREME_EXPECT(are_runs(Rows(logits).count(), targets, lse), text_of(*this));
+  TRIREME_EXPECT(
+      are_runs(Rows(logits).count(), targets, lse) && (!factor || has_shape(factor, {1})),
+      text_of(*this));
 }
 
 void CrossEntropyCombine::check() const {

@@ -37,7 +37,8 @@ void run(const CrossEntropyStats& operation) {
 
 template <>
 void run(const CrossEntropyGradient& operation) {
-  const auto& [logits, targets, first_token, lse, scale] = operation;
+  const auto& [logits, targets, first_token, lse, own_scale, factor] = operation;
+  const float scale = factor ? own_scale * factor.f32()[0] : own_scale;
   const Rows rows(logits);
   with_type(logits.dtype(), [&](auto element) {
     using T = decltype(element);

@@ -16,6 +16,11 @@ Tensor allocate_tokens(device::Arena& arena, std::int64_t rows) {
   return arena.allocate(device::DType::i32, {rows});
 }
 
+/// layers::MicroBatch::loss_scale.
+Tensor allocate_scale(device::Arena& arena) {
+  return arena.allocate(device::DType::f32, {1});
+}
+
 /// layers::MicroBatch::places.
 Tensor allocate_places(device::Arena& arena) {
   return arena.allocate(device::DType::i32, {4});
@@ -43,6 +48,8 @@ Batches::Batches(const ScheduleOptions& schedule, float dropout, const Graphs& g
     batch.host.tokens = allocate_tokens(*staging, rows_);
     batch.host.targets = allocate_tokens(*staging, rows_);
   }
+  loss_scale_ = allocate_scale(arena);
+  host_loss_scale_ = staging != nullptr ? allocate_scale(*staging) : loss_scale_;
   if (graphs.wanted()) make_static_inputs(buffers);
 }
 
@@ -69,6 +76,12 @@ TokenBuffers& Batches::host(int index) {
   return batches_[static_cast<std::size_t>(index)].host;
 }
 
+void Batches::set_loss_scale(float scale) {
+  if (memory_.of(Purpose::batch).is_measuring()) return;
+  uploaded_.wait();
+  host_loss_scale_.f32()[0] = scale;
+}
+
 void Batches::upload() {
   if (memory_.batch_staging() == nullptr) return;
   uploaded_.wait();
@@ -82,6 +95,7 @@ void Batches::upload() {
     device_.copy_in(batch.host.tokens.raw(), batch.device.tokens);
     device_.copy_in(batch.host.targets.raw(), batch.device.targets);
   }
+  device_.copy_in(host_loss_scale_.raw(), loss_scale_);
   uploaded_ = device_.record();
 }
 
@@ -95,9 +109,9 @@ layers::MicroBatch Batches::evaluation(int index) const {
   return given;
 }
 
-layers::MicroBatch Batches::training(int index, float loss_scale) const {
+layers::MicroBatch Batches::training(int index) const {
   auto given = evaluation(index);
-  given.loss_scale = loss_scale;
+  given.loss_scale = loss_scale_;
   given.dropout = dropout_;
   return given;
 }

@@ -26,13 +26,15 @@ class Batches {
   /// Tokens of micro-batch `index` in host memory; once this returns, former ones have been
   /// uploaded.
   TokenBuffers& host(int index);
-  /// Copies all tokens to the device, where the host's memory is not the device's.
+  /// Scale of the gradients of the next step, for the next upload.
+  void set_loss_scale(float scale);
+  /// Copies all tokens and the scale to the device, where the host's memory is not the device's.
   void upload();
 
   /// Micro-batch `index` as kernels read it.
   layers::MicroBatch evaluation(int index) const;
   /// Micro-batch of training: with dropout and the scale of its gradients.
-  layers::MicroBatch training(int index, float loss_scale) const;
+  layers::MicroBatch training(int index) const;
 
   /// Static input of a slot, which replaces `batch` in CUDA graphs, whose addresses are fixed.
   /// Without graphs `batch` itself.
@@ -61,6 +63,8 @@ class Batches {
   std::int64_t sequence_length_;
   float dropout_;
   std::vector<Batch> batches_;
+  device::Tensor loss_scale_;                                   // f32 [1]
+  device::Tensor host_loss_scale_;                              // f32 [1] in host memory
   std::vector<std::vector<layers::MicroBatch>> static_inputs_;  // [chunk][slot]
   /// Event after which the host may write new tokens.
   device::Event uploaded_;

@@ -13,8 +13,7 @@ CudaGraphCache::Entry* CudaGraphCache::entry_of(const Key& key) {
   if (!reason_.empty()) return nullptr;
   if (const auto found = entries_.find(key); found != entries_.end()) return &found->second;
   if (entries_.size() < most_keys_) return &entries_[key];
-  refuse(base::format("more than {} different parts: the loss scale or buffers keep changing",
-                      most_keys_));
+  refuse(base::format("more than {} different parts: buffers keep changing", most_keys_));
   return nullptr;
 }
 

@@ -30,8 +30,6 @@ class CudaGraphCache {
   struct Key {
     int part = 0;
     std::vector<const void*> addresses;
-    /// Number that kernels get by value.
-    float number = 0;
 
     auto operator<=>(const Key&) const = default;
   };

@@ -57,7 +57,23 @@ int received(const std::vector<Action>& actions, ChunkPlace giver, ChunkPlace re
   return peak(actions, {given, reader, last, reader}) + 1;
 }
 
+/// Smallest length of at least `needed` that divides the period, or that the period divides.
+int fitting(int needed, int period) {
+  int length = needed;
+  while (length > 0 && period % length != 0 && length % period != 0) ++length;
+  return length;
+}
+
 }  // namespace
+
+std::vector<ChunkBuffers> with_common_period(std::vector<ChunkBuffers> buffers) {
+  for (auto& needs : buffers) {
+    const int period = 2 * needs.activations;
+    needs.inputs = fitting(needs.inputs, period);
+    needs.output_gradients = fitting(needs.output_gradients, period);
+  }
+  return buffers;
+}
 
 std::vector<ChunkBuffers> chunk_buffers(const Schedule& schedule, int stage, Passes passes) {
   const auto placement = schedule.placement();

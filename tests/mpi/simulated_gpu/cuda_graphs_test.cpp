@@ -12,6 +12,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <functional>
 #include <utility>
 
 using namespace trireme;
@@ -26,11 +27,16 @@ constexpr int steps = 4;
 
 struct Run {
   std::vector<Observed> observed;
+  std::vector<std::size_t> captured;  // [step]
   engine::Engine::GraphUse graphs;
 };
 
+/// Change of a step's batches after they were filled.
+using Change = std::function<void(engine::Engine&, int step)>;
+
 /// `captures`: how many the device begins at most.
-Run run_on_device(engine::EngineOptions options, CudaGraphs cuda_graphs, int captures = 1 << 20) {
+Run run_on_device(engine::EngineOptions options, CudaGraphs cuda_graphs, int captures = 1 << 20,
+                  const Change& change = {}) {
   options.memory.cuda_graphs = cuda_graphs;
   SimulatedKernels kernels(
       device::make_cpu_kernels(1),
@@ -44,10 +50,12 @@ Run run_on_device(engine::EngineOptions options, CudaGraphs cuda_graphs, int cap
   Run run;
   for (int step = 0; step < steps; ++step) {
     fill(engine, step);
+    if (change) change(engine, step);
     engine.run_schedule();
     const auto reduced = engine.reduce_gradients();
     engine.update({step + 1, 3e-3, reduced.gradient_norm});
     run.observed.push_back({reduced.loss, reduced.gradient_norm});
+    run.captured.push_back(engine.graph_use().captured);
   }
   CHECK(memory.peak_bytes() == measured);
   run.graphs = engine.graph_use();
@@ -110,6 +118,42 @@ TEST_CASE("training from CUDA graphs has the bits of training kernel by kernel")
     CHECK(captured_run.graphs.captured >= 2);
     CHECK(captured_run.graphs.launched >= parts / 2);
     CHECK(captured_run.graphs.launched + captured_run.graphs.captured <= parts);
+  }
+}
+
+TEST_CASE("graphs serve steps that count other targets, and rings of which few places differ") {
+  if (mpi().world_size() > 4) return;
+  const auto few = [](engine::Engine& engine, int step) {
+    auto* targets = engine.batch(step % 2).targets.i32();
+    std::fill_n(targets, 1 + 2 * step, -1);
+  };
+  for (const auto& mesh : meshes()) {
+    still_going(mesh.text());
+    CAPTURE(mesh.text());
+    auto options = options_for(Architecture::llama, mesh);
+    const auto plain = run_on_device(options, CudaGraphs::no, 1 << 20, few);
+    const auto captured_run = run_on_device(options, CudaGraphs::yes, 1 << 20, few);
+    CHECK(captured_run.observed == plain.observed);
+    // Forward and backward of twice as many micro-batches as a stage holds, and the backward in
+    // which replicas' reductions begin.
+    const auto held = static_cast<std::size_t>(mesh.degree(Axis::pipeline));
+    CHECK(captured_run.graphs.captured <= 2 * 2 * held + 1);
+    CHECK(captured_run.captured[2] == captured_run.captured.back());
+  }
+}
+
+TEST_CASE("a step of one micro-batch runs backward from graphs, too, beside its reductions") {
+  if (mpi().world_size() > 4) return;
+  for (const auto& mesh : meshes()) {
+    still_going(mesh.text());
+    CAPTURE(mesh.text());
+    auto options = options_for(Architecture::gpt2, mesh);
+    options.schedule.micro_batches = 1;
+    const auto plain = run_on_device(options, CudaGraphs::no);
+    const auto captured_run = run_on_device(options, CudaGraphs::yes);
+    CHECK(captured_run.observed == plain.observed);
+    CHECK(captured_run.graphs.captured == 2);
+    CHECK(captured_run.graphs.launched == 2 * (steps - 1));
   }
 }
 
@@ -191,7 +235,7 @@ TEST_CASE("what CUDA graphs take of a device is counted, and nothing else that c
   const auto x = arena.allocate(device::DType::f32, {16});
   engine::CudaGraphCache cache(device);
   const auto run = [&](int part) {
-    cache.run({part, {x.raw()}, 1.0F}, [&] { kernels.issue(device::Fill{x, 1.0F}); });
+    cache.run({part, {x.raw()}}, [&] { kernels.issue(device::Fill{x, 1.0F}); });
   };
   run(0);
   CHECK(cache.bytes() == 0);
@@ -225,6 +269,9 @@ std::vector<layout::Mesh> tensor_meshes() {
 struct Meetings {
   std::size_t forward = 0;
   std::size_t backward = 0;
+  /// In the last micro-batch's backward: what layers complete is told to others, where there are
+  /// any.
+  std::size_t told = 0;
 };
 
 /// Layers sum twice each way; what is embedded is summed, and the head shares its statistics and
@@ -239,6 +286,7 @@ Meetings meetings_of(const engine::EngineOptions& options) {
   const bool splits = options.sharding.sequence_parallel == model::SequenceParallel::on;
   Meetings meetings{2 * layers, 4 * layers};
   if (splits) meetings = {4 * layers, 8 * layers};
+  if (options.sharding.mesh.degree(Axis::data) > 1) meetings.told = layers;
   if (stage == 0) meetings.forward += 1;
   if (stage == 0 && splits) meetings.backward += 1;
   if (stage == stages - 1) meetings.forward += splits ? 3 : 2;
@@ -266,14 +314,13 @@ TEST_CASE("with tensor-parallel ranks CUDA graphs go from collective to collecti
     CHECK(captured_run.graphs.captured >= 2);
     CHECK(captured_run.graphs.launched > captured_run.graphs.captured);
     if (recompute == layers::Recompute{layers::Activation::layer}) continue;
-    // As many forwards as backwards, one by one or, where replicas' reductions come between the
-    // layers of the last backward, with more of the former.
+    // Forwards, backwards and, once, one that tells.
     const auto each = meetings_of(options);
     const auto [captured, graphs, launched, bytes] = captured_run.graphs;
     bool found = false;
     for (std::size_t forwards = 0; forwards <= captured; ++forwards) {
-      found = found ||
-              graphs == forwards * (each.forward + 1) + (captured - forwards) * (each.backward + 1);
+      found = found || graphs == forwards * (each.forward + 1) +
+                                     (captured - forwards) * (each.backward + 1) + each.told;
     }
     CAPTURE(captured, graphs, each.forward, each.backward);
     CHECK(found);

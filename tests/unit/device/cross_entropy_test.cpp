@@ -95,6 +95,27 @@ TEST_CASE("cross-entropy over a split vocabulary equals the whole") {
   });
 }
 
+TEST_CASE("a factor of cross-entropy's gradient is read from memory when it runs") {
+  const auto dtype = GENERATE(DType::f32, DType::bf16);
+  for_each_backend([&](Kernels& kernels) {
+    TestTensor logits(dtype, {rows, columns});
+    TestTensor targets(DType::i32, {rows});
+    TestTensor lse(DType::f32, {rows});
+    TestTensor by_value(dtype, {rows, columns});
+    TestTensor factor(DType::f32, {1});
+    logits.randomise(1, 2.0F);
+    targets.set_integers(target_ids);
+    lse.set(std::vector<float>(static_cast<std::size_t>(rows), 5.0F));
+    kernels.issue(Copy{logits, by_value});
+    const CrossEntropyGradient scaled{
+        .logits = logits, .targets = targets, .lse = lse, .scale = 1.0F, .factor = factor};
+    factor.set({0.375F});
+    kernels.issue(scaled);
+    kernels.issue(CrossEntropyGradient{by_value, targets, 0, lse, 0.375F});
+    CHECK(logits.values() == by_value.values());
+  });
+}
+
 TEST_CASE("the gradient of cross-entropy agrees with finite differences") {
   for_each_backend([](Kernels& kernels) {
     TestTensor logits(DType::f32, {rows, columns});

@@ -96,6 +96,7 @@ void refuse_rows(Refusals& refuse) {
   const auto stats = refuse.f32({3, 6});
   refuse.of(CrossEntropyStats{x, tokens, 0, stats}, &CrossEntropyStats::stats, rows);
   refuse.of(CrossEntropyGradient{x, tokens, 0, rows}, &CrossEntropyGradient::lse, width);
+  refuse.of(CrossEntropyGradient{x, tokens, 0, rows}, &CrossEntropyGradient::factor, rows);
   refuse.of(CrossEntropyCombine{stats.reshape({1, 3, 6}), tokens, rows, rows},
             &CrossEntropyCombine::losses, width);
   const auto table = refuse.f32({10, 8});

@@ -56,6 +56,25 @@ TEST_CASE("a chunk has buffers for what it holds, and one more for what arrives"
   CHECK(alone[0].output_gradients == 0);
 }
 
+TEST_CASE("longer rings let a chunk meet the same buffers after twice what it holds") {
+  for (const int stages : {1, 2, 4, 9}) {
+    for (int stage = 0; stage < stages; ++stage) {
+      const auto least = chunk_buffers(made(one_f, stages, 32), stage, Passes::both).front();
+      const auto fitted = with_common_period({least}).front();
+      const int period = 2 * least.activations;
+      CAPTURE(stages, stage);
+      CHECK(fitted.activations == least.activations);
+      CHECK(fitted.inputs == (stage == 0 ? 0 : period));
+      CHECK(fitted.output_gradients == least.output_gradients);
+      CHECK((fitted.output_gradients == 0 || period % fitted.output_gradients == 0));
+    }
+  }
+  // Neither three nor four of three fit four activations' period of eight.
+  const auto fitted = with_common_period({{.activations = 4, .inputs = 9, .output_gradients = 3}});
+  CHECK(fitted.front().inputs == 16);
+  CHECK(fitted.front().output_gradients == 4);
+}
+
 TEST_CASE("a backward of two actions has buffers for what the first leaves for the second") {
   Schedule schedule = made(one_f, 2, 3);
   const auto input = [](int micro_batch) {

@@ -28,7 +28,8 @@ struct CrossEntropyStats {
   }
 };
 
-/// In place: logits become (softmax - one_hot(target)) * scale; 0 where the target is ignored.
+/// In place: logits become (softmax - one_hot(target)) * scale * factor; 0 where the target is
+/// ignored.
 struct CrossEntropyGradient {
   static constexpr const char* name = "cross_entropy_gradient";
   Tensor logits;   // [rows, columns]
@@ -36,12 +37,15 @@ struct CrossEntropyGradient {
   std::int64_t first_token = 0;
   Tensor lse;  // f32 [rows]
   float scale = 1.0F;
+  /// f32 [1], or empty for 1: read when the operation runs.
+  Tensor factor{};
 
   void check() const;
   void operands(auto visit) {
     visit("logits", logits, Role::in_out);
     visit("targets", targets, Role::input);
     visit("lse", lse, Role::input);
+    visit("factor", factor, Role::input);
   }
 };
 

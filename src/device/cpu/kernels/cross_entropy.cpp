@@ -43,7 +43,8 @@ void run(Context& context, const CrossEntropyStats& operation) {
 
 template <>
 void run(Context& context, const CrossEntropyGradient& operation) {
-  const auto& [logits, targets, first_token, lse, scale] = operation;
+  const auto& [logits, targets, first_token, lse, own_scale, factor] = operation;
+  const float scale = factor ? own_scale * factor.f32()[0] : own_scale;
   const Rows rows(logits);
   const auto* ids = targets.i32();
   const auto* sums = lse.f32();

@@ -153,8 +153,9 @@ template <typename T>
 __global__ void __launch_bounds__(256)
     cross_entropy_gradient_rows(Matrix<T> logits, simt::Global<const std::int32_t> targets,
                                 std::int64_t first_token, simt::Global<const float> lse,
-                                float scale) {
+                                float scale, simt::Global<const float> factor) {
   const auto row = simt::block();
+  if (factor) scale *= factor.load(0);
   const auto target = targets.load(row);
   const auto logit = logits.row(row);
   visit_row<pack_size<T>>(
@@ -208,15 +209,15 @@ void run(L& launcher, const CrossEntropyStats& operation) {
 
 template <typename L>
 void run(L& launcher, const CrossEntropyGradient& operation) {
-  const auto& [logits, targets, first_token, lse, scale] = operation;
+  const auto& [logits, targets, first_token, lse, scale, factor] = operation;
   const Rows rows(logits);
   if (rows.count() == 0) return;
   with_type(logits.dtype(), [&](auto element) {
     using T = decltype(element);
-    launcher.launch("cross_entropy_gradient", &cross_entropy_gradient_rows<T>,
-                    Grid{rows.count(), 256}, matrix_of<T>(launcher, logits),
-                    tokens_of(launcher, targets), first_token,
-                    memory_of<const float>(launcher, lse), scale);
+    launcher.launch(
+        "cross_entropy_gradient", &cross_entropy_gradient_rows<T>, Grid{rows.count(), 256},
+        matrix_of<T>(launcher, logits), tokens_of(launcher, targets), first_token,
+        memory_of<const float>(launcher, lse), scale, memory_of<const float>(launcher, factor));
   });
 }
 
