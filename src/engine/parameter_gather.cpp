@@ -134,6 +134,11 @@ void ParameterGather::wait_up_to(int position) {
   waited_->stop();
 }
 
+void ResidentWeights::acquire(const Place& place, layers::Pass pass) {
+  // Later passes find what forward has waited for.
+  if (pass == layers::Pass::forward) wait_for_(place);
+}
+
 void Engine::Parts::gather_parameters() {
   if (gather) gather->start(flat_parameters);
 }

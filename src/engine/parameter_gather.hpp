@@ -2,11 +2,14 @@
 #pragma once
 
 #include "trireme/engine/engine.hpp"
+#include "trireme/layers/weight_source.hpp"
 #include "trireme/sharding/sharding.hpp"
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace trireme::engine {
@@ -59,6 +62,19 @@ class ParameterGather {
   /// The first of works_ that has not been waited for.
   std::size_t next_ = 0;
   std::unique_ptr<device::Stopwatch> waited_;
+};
+
+/// Weights that each rank has whole: forward waits for those that other ranks have updated.
+class ResidentWeights final : public layers::WeightSource {
+ public:
+  using Wait = std::function<void(const model::Place&)>;
+  explicit ResidentWeights(Wait wait_for) : wait_for_(std::move(wait_for)) {}
+
+  void acquire(const model::Place& place, layers::Pass pass) override;
+  void release(const model::Place&, layers::Pass) override {}
+
+ private:
+  Wait wait_for_;
 };
 
 }  // namespace trireme::engine

@@ -82,8 +82,10 @@ Engine::Parts::Parts(const EngineOptions& given, const comm::AxisGroups& their_g
               trains() ? options.memory.recompute : layers::Recompute{layers::Activation::layer},
               options.memory.loss_rows,
               options.numerics.seed,
-              options.numerics.linear_forward} {
+              options.numerics.linear_forward},
+      resident([this](const model::Place& place) { wait_for_parameters(place); }) {
   context.tensor_watch = tensor_watch.get();
+  context.weights = &resident;
   make_parameters();
   make_chunks();
   if (options.memory.keep_logits == KeepLogits::yes && messages.back().is_last()) {
@@ -118,7 +120,6 @@ Engine::Parts::Parts(const EngineOptions& given, const comm::AxisGroups& their_g
     if (reducer) reducer->poll();
     if (gather) gather->poll();
   };
-  context.reads = [this](const model::Place& place) { wait_for_parameters(place); };
 }
 
 /// Tells which rule updates what, where there are two.

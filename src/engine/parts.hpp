@@ -38,6 +38,7 @@ struct Engine::Parts {
   device::Tensor flat_parameters;
   device::Tensor flat_gradients;  // f32, empty for inference
   device::Tensor hashes;          // i32 [parameter parts, 2], empty for inference
+  ResidentWeights resident;
   std::optional<layers::KeptCopies> weight_copies;
   std::vector<layers::Chunk> chunks;
   std::vector<ChunkMessages> messages;

@@ -16,6 +16,13 @@ using device::Tensor;
 using telemetry::SpanKind;
 using telemetry::SpanScope;
 
+namespace {
+
+constexpr model::Place table_place{model::Place::Kind::embedding, 0};
+constexpr model::Place head_place{model::Place::Kind::head, 0};
+
+}  // namespace
+
 /// Tensors of one micro-batch that the chunk keeps between forward and backward.
 struct Slot {
   /// boundary[l]: input of layer l; the first is the caller's unless this chunk embeds. The last
@@ -85,12 +92,16 @@ struct Chunk::Parts {
     for (std::size_t layer = layers.size(); layer-- > 0;) {
       Tensor d_x = layer == 0 && !embedding ? d_input : turns[layer % 2];
       if (layer > 0 && left != nullptr && left->outputs[layer - 1]) d_x = left->outputs[layer - 1];
-      act(layer, d_out, d_x);
+      {
+        const WeightLease lease(context.weights, model_place_of(layer), Pass::backward_input);
+        act(layer, d_out, d_x);
+      }
       context.progress();
       d_out = d_x;
     }
     if (layers.empty() && d_input) context.kernels.issue(device::Copy{d_out, d_input});
     if (!embedding) return;
+    const WeightLease lease(context.weights, table_place, Pass::backward_weight);
     const SpanScope span(SpanKind::embedding);
     embedding->backward(batch, d_out);
   }
@@ -102,7 +113,7 @@ struct Chunk::Parts {
   /// A chunk without layers or head: parallel.stage_layers may give a position none.
   void hand_on(const MicroBatch& batch, const Tensor& input, const Tensor& output) const {
     if (embedding) {
-      context.reads({model::Place::Kind::embedding, 0});
+      const WeightLease lease(context.weights, table_place, Pass::forward);
       embedding->forward(batch, output);
     } else {
       context.kernels.issue(device::Copy{input, output});
@@ -118,7 +129,7 @@ struct Chunk::Parts {
       return held;
     }
     if (embedding) {
-      context.reads({model::Place::Kind::embedding, 0});
+      const WeightLease lease(context.weights, table_place, Pass::forward);
       const SpanScope span(SpanKind::embedding);
       embedding->forward(batch, held.boundaries[0]);
     } else {
@@ -126,8 +137,8 @@ struct Chunk::Parts {
     }
     for (std::size_t layer = 0; layer < layers.size(); ++layer) {
       const bool leaves = layer + 1 == layers.size() && !role.last;
-      context.reads({model::Place::Kind::layer, role.layers.begin + static_cast<int>(layer)});
       {
+        const WeightLease lease(context.weights, model_place_of(layer), Pass::forward);
         const SpanScope span(SpanKind::layer_forward, place_of(layer));
         layers[layer].forward(batch, held.boundaries[layer], held.layers[layer],
                               leaves ? output : held.boundaries[layer + 1]);
@@ -171,7 +182,9 @@ Chunk& Chunk::operator=(Chunk&&) noexcept = default;
 void Chunk::forward(const MicroBatch& batch, int slot, const Tensor& input, const Tensor& output) {
   const auto& held = parts_->run_layers(batch, slot, input, output);
   if (parts_->head) {
-    parts_->context.reads({model::Place::Kind::head, 0});
+    const WeightLease lease(parts_->context.weights, head_place, Pass::forward);
+    // Its backward is in forward.
+    const WeightLease gradients(parts_->context.weights, head_place, Pass::backward_weight);
     const SpanScope span(SpanKind::head);
     parts_->head->loss(batch, held.boundaries.back(), parts_->losses, held.head_gradient);
   }
@@ -180,6 +193,7 @@ void Chunk::forward(const MicroBatch& batch, int slot, const Tensor& input, cons
 void Chunk::forward_only(const MicroBatch& batch, const Tensor& input, const Tensor& output) {
   const auto& held = parts_->run_layers(batch, 0, input, output);
   if (parts_->head && batch.targets) {
+    const WeightLease lease(parts_->context.weights, head_place, Pass::forward);
     const SpanScope span(SpanKind::head);
     parts_->head->loss(batch, held.boundaries.back(), parts_->losses, {});
   }
@@ -190,7 +204,7 @@ void Chunk::backward(const MicroBatch& batch, int slot, const Tensor& input, con
                      const std::function<void(const model::Place&)>& completed) {
   auto& held = parts_->slots[static_cast<std::size_t>(slot)];
   const device::ArenaScope scope(parts_->context.workspace);
-  if (parts_->head) completed({model::Place::Kind::head, 0});
+  if (parts_->head) completed(head_place);
   if (!parts_->embedding) held.boundaries[0] = input;
   parts_->walk_down(held, nullptr, d_output, d_input, batch,
                     [&](std::size_t layer, const Tensor& d_out, const Tensor& d_x) {
@@ -198,7 +212,7 @@ void Chunk::backward(const MicroBatch& batch, int slot, const Tensor& input, con
                                                      held.layers[layer], d_out, d_x);
                       completed(parts_->model_place_of(layer));
                     });
-  if (parts_->embedding) completed({model::Place::Kind::embedding, 0});
+  if (parts_->embedding) completed(table_place);
 }
 
 void Chunk::backward_input(const MicroBatch& batch, Places places, const Tensor& input,
@@ -219,16 +233,20 @@ void Chunk::backward_weight(Places places, const Tensor& d_output,
                             const std::function<void(const model::Place&)>& completed) {
   const auto& held = parts_->slots[static_cast<std::size_t>(places.slot)];
   const auto& left = parts_->all_left[static_cast<std::size_t>(places.left)];
-  if (parts_->head) completed({model::Place::Kind::head, 0});
+  if (parts_->head) completed(head_place);
   for (std::size_t layer = parts_->layers.size(); layer-- > 0;) {
     const bool is_last = layer + 1 == parts_->layers.size();
     const auto& of_chunk = parts_->head ? held.head_gradient : d_output;
-    parts_->layers[layer].backward_weight(
-        held.layers[layer], is_last ? of_chunk : left.outputs[layer], left.layers[layer]);
+    {
+      const WeightLease lease(parts_->context.weights, parts_->model_place_of(layer),
+                              Pass::backward_weight);
+      parts_->layers[layer].backward_weight(
+          held.layers[layer], is_last ? of_chunk : left.outputs[layer], left.layers[layer]);
+    }
     completed(parts_->model_place_of(layer));
     parts_->context.progress();
   }
-  if (parts_->embedding) completed({model::Place::Kind::embedding, 0});
+  if (parts_->embedding) completed(table_place);
 }
 
 const Tensor& Chunk::losses() const {
@@ -236,6 +254,7 @@ const Tensor& Chunk::losses() const {
 }
 
 void Chunk::logits(const Tensor& logits) const {
+  const WeightLease lease(parts_->context.weights, head_place, Pass::forward);
   parts_->head->logits(parts_->slots[0].boundaries.back(), logits);
 }
 

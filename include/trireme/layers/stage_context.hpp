@@ -6,6 +6,7 @@
 #include "trireme/device/arena.hpp"
 #include "trireme/device/kernels.hpp"
 #include "trireme/layers/weight_copies.hpp"
+#include "trireme/layers/weight_source.hpp"
 #include "trireme/model/model_config.hpp"
 #include "trireme/model/stage_parameters.hpp"
 
@@ -50,8 +51,8 @@ struct StageContext {
   device::Stopwatch* tensor_watch = nullptr;
   /// Called between layers, so that messages and reductions under way make progress.
   std::function<void()> progress = [] {};
-  /// Called before forward reads the parameters of a place, which may be under way until then.
-  std::function<void(const model::Place&)> reads = [](const model::Place&) {};
+  /// Gives a stage's weights; null where they always lie there, up to date.
+  WeightSource* weights = nullptr;
 
   /// Tokens of a micro-batch.
   std::int64_t rows() const { return micro_batch * sequence_length; }
