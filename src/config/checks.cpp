@@ -18,6 +18,7 @@ class Checker {
   explicit Checker(const Config& config) : config_(config), options_(config.options()) {}
 
   void arrangement();
+  void zero_level();
   void lengths();
   void learning_rate();
   void matrices();
@@ -51,6 +52,22 @@ void Checker::arrangement() {
   const auto cited = citation(config_, asked);
   for (const auto& violation : layout::violations(asked)) {
     mistakes_.push_back(layout::text(violation, cited));
+  }
+}
+
+void Checker::zero_level() {
+  const int level = options_.parallel.zero_level;
+  if (level == 2) {
+    mistake(
+        "{} is not offered (gradients would be summed over ranks in every micro-batch, in another "
+        "order than at the other levels); use 1 or 3",
+        cited("parallel.zero_level"));
+  }
+  if (level == 3 && !options_.train.sample_prompts.empty()) {
+    mistake(
+        "{} does not go with {} (replicas continue prompts of their own, and none has all "
+        "weights); leave the prompts out, or set parallel.zero_level=1",
+        cited("train.sample_prompts"), cited("parallel.zero_level"));
   }
 }
 
@@ -220,6 +237,7 @@ void Checker::rounding() {
 base::Status check(const Config& config) {
   Checker checker(config);
   checker.arrangement();
+  checker.zero_level();
   checker.lengths();
   checker.learning_rate();
   checker.matrices();

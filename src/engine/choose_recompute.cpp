@@ -113,7 +113,9 @@ EngineOptions with_recompute(EngineOptions options, const Recompute& recompute) 
   // Copies are worth their memory where a step reads weights more than once.
   const bool multiplies_again =
       recompute.layers(Activation::layer) > 0 || recompute.layers(Activation::mlp) > 0;
-  const bool once = options.schedule.micro_batches == 1 && !multiplies_again;
+  // Kept ones are whole.
+  const bool once = (options.schedule.micro_batches == 1 && !multiplies_again) ||
+                    options.sharding.divides_parameters();
   options.memory.weight_copies =
       once ? layers::WeightCopies::for_each_use : layers::WeightCopies::kept;
   return options;

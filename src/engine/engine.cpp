@@ -46,7 +46,7 @@ void Engine::initialise() {
 void Engine::state_changed(std::int64_t step) {
   parts_->finish_gathers();
   parts_->updates().state_changed(parts_->kernels, step);
-  parts_->gather_parameters();
+  parts_->parameters_changed();
   parts_->finish_gathers();
 }
 
@@ -70,10 +70,10 @@ ScheduleOutcome Engine::run_schedule() {
   parts.renew_weight_copies();
   auto& reduction = parts.reduction();
   reduction.begin_step(parts.flat_gradients);
-  parts.pipeline().run(parts.actions());
+  parts.with_weights(layout::Passes::both, [&] { parts.pipeline().run(parts.actions()); });
   outcome.bubble_seconds = parts.pipeline().take_waited_seconds();
   outcome.tensor_seconds = parts.take_tensor_seconds();
-  if (parts.gather) outcome.parameters_seconds = parts.gather->take_waited_seconds();
+  outcome.parameters_seconds = parts.take_weights_seconds();
   // Order: collectives of a group end in the order of their start. Otherwise the sum of losses
   // would wait for gradients, and that time would be attributed to no phase.
   reduction.wait_on_stream();
@@ -127,7 +127,7 @@ UpdateOutcome Engine::update(const Update& step) {
                         .scatter_seconds = exchanges.scatter_seconds,
                         .exposed_seconds = exchanges.exposed_seconds};
   const auto begin = telemetry::SpanClock::now();
-  parts.gather_parameters();
+  parts.parameters_changed();
   outcome.parameters_seconds =
       std::chrono::duration<double>(telemetry::SpanClock::now() - begin).count();
   outcome.exposed_seconds += outcome.parameters_seconds;
@@ -139,14 +139,15 @@ EvaluationOutcome Engine::evaluate(const std::function<void(int)>& seen) {
   parts.batches.upload();
   parts.finish_gathers();
   parts.renew_weight_copies();
-  parts.pipeline().run_forward_only(parts.actions(), seen);
+  parts.with_weights(layout::Passes::forward_alone,
+                     [&] { parts.pipeline().run_forward_only(parts.actions(), seen); });
   auto totals = parts.own_totals(parts.pipeline().loss_sum());
   sum_over_ranks(parts.groups, totals);
   parts.expected_tokens.reset();
   // Discarded: the time of an evaluation is not a training step's.
   static_cast<void>(parts.pipeline().take_waited_seconds());
   static_cast<void>(parts.take_tensor_seconds());
-  if (parts.gather) static_cast<void>(parts.gather->take_waited_seconds());
+  static_cast<void>(parts.take_weights_seconds());
   return {totals.loss.value(), totals.tokens};
 }
 

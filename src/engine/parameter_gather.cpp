@@ -6,6 +6,7 @@
 #include "trireme/base/log.hpp"
 
 #include "parts.hpp"
+#include "weights/drop_on_failure.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -20,22 +21,6 @@ namespace {
 
 constexpr int before_layers = -1;
 constexpr int behind_layers = std::numeric_limits<int>::max();
-
-/// Drops works when a wait for one of them fails: peers that are gone come to none of the others
-/// either.
-class DropOnFailure {
- public:
-  explicit DropOnFailure(std::vector<comm::Work>& works) : works_(works) {}
-  DropOnFailure(const DropOnFailure&) = delete;
-  DropOnFailure& operator=(const DropOnFailure&) = delete;
-  ~DropOnFailure() {
-    if (std::uncaught_exceptions() > unwinding_) works_.clear();
-  }
-
- private:
-  std::vector<comm::Work>& works_;
-  int unwinding_ = std::uncaught_exceptions();
-};
 
 }  // namespace
 
@@ -139,7 +124,8 @@ void ResidentWeights::acquire(const Place& place, layers::Pass pass) {
   if (pass == layers::Pass::forward) wait_for_(place);
 }
 
-void Engine::Parts::gather_parameters() {
+void Engine::Parts::parameters_changed() {
+  if (gathered) gathered->parameters_changed();
   if (gather) gather->start(flat_parameters);
 }
 

@@ -85,7 +85,6 @@ Engine::Parts::Parts(const EngineOptions& given, const comm::AxisGroups& their_g
               options.numerics.linear_forward},
       resident([this](const model::Place& place) { wait_for_parameters(place); }) {
   context.tensor_watch = tensor_watch.get();
-  context.weights = &resident;
   make_parameters();
   make_chunks();
   if (options.memory.keep_logits == KeepLogits::yes && messages.back().is_last()) {
@@ -93,33 +92,38 @@ Engine::Parts::Parts(const EngineOptions& given, const comm::AxisGroups& their_g
         memory.of(Purpose::activations)
             .allocate(options.numerics.dtype, {context.rows(), chunks.back().local_vocabulary()});
   }
-  if (trains()) {
-    auto& arena = memory.of(Purpose::optimizer);
-    auto updates = sharding.updates();
-    const auto& rule = optim::traits(options.sharding.rule.kind);
-    if (rule.has_owner_states) kernels.open_decompositions();
-    auto& tensor = groups.on(Axis::tensor);
-    const bool exchanges = rule.updates_matrices && tensor.size() > 1;
-    optimizer.emplace(
-        options.sharding.rule, std::move(updates.segments), updates.sizes, flat_parameters, arena,
-        optim::Peers{exchanges ? &tensor : nullptr, exchanges ? &tensor : &groups.on(Axis::data)});
-    owned_buckets = std::move(updates.buckets);
-    if (!kernels.device().is_host()) clear_state(optimizer->state(), owned_buckets, kernels);
-    reducer.emplace(sharding, groups, kernels, memory.of(Purpose::communication));
-    if (sharding.divides_updates() && groups.on(Axis::data).size() > 1) {
-      gather.emplace(sharding, groups.on(Axis::data), kernels.device());
-    }
-    say_rules();
-  }
+  if (trains()) make_updates();
   register_arenas(options.model, groups, memory, registrations);
-  if (trains()) register_flat(groups, flat_parameters, flat_gradients, registrations);
+  if (trains()) {
+    // Shards of owners lie at offsets of their own.
+    const auto offsets = gathered ? comm::Offsets::own : comm::Offsets::same;
+    register_flat(groups, {flat_parameters, offsets}, flat_gradients, registrations);
+  }
   make_executor();
   context.progress = [this] {
     if (kernels.device().capturing()) return;
     pipeline().poll();
     if (reducer) reducer->poll();
     if (gather) gather->poll();
+    if (gathered) gathered->poll();
   };
+}
+
+void Engine::Parts::make_updates() {
+  const auto& rule = optim::traits(options.sharding.rule.kind);
+  if (rule.has_owner_states) kernels.open_decompositions();
+  auto& tensor = groups.on(Axis::tensor);
+  const bool exchanges = rule.updates_matrices && tensor.size() > 1;
+  optimizer.emplace(
+      options.sharding.rule, own_updates.segments, own_updates.sizes, parameters,
+      memory.of(Purpose::optimizer),
+      optim::Peers{exchanges ? &tensor : nullptr, exchanges ? &tensor : &groups.on(Axis::data)});
+  if (!kernels.device().is_host()) clear_state(optimizer->state(), own_updates.buckets, kernels);
+  reducer.emplace(sharding, groups, kernels, memory.of(Purpose::communication));
+  if (sharding.divides_updates() && !gathered && groups.on(Axis::data).size() > 1) {
+    gather.emplace(sharding, groups.on(Axis::data), kernels.device());
+  }
+  say_rules();
 }
 
 /// Tells which rule updates what, where there are two.
@@ -182,18 +186,37 @@ PipelineExecutor& Engine::Parts::pipeline() {
 
 void Engine::Parts::make_parameters() {
   const auto size = stage.flat().size;
-  flat_parameters = memory.of(Purpose::parameters).allocate(options.numerics.dtype, {size});
+  context.weights = &resident;
   if (trains()) {
+    own_updates = sharding.updates();
     flat_gradients = memory.of(Purpose::gradients).allocate(device::DType::f32, {size});
     std::int64_t pieces = 0;
     for (const auto& fused : stage.fused_parameters()) pieces += std::ssize(fused.pieces);
     hashes = memory.of(Purpose::gradients).allocate(device::DType::i32, {pieces, 2});
   }
+  if (sharding.divides_parameters()) return make_divided_parameters();
+  flat_parameters = memory.of(Purpose::parameters).allocate(options.numerics.dtype, {size});
+  parameters = flat_parameters;
   stage.bind(flat_parameters, flat_gradients);
   if (options.numerics.linear_forward == layers::LinearForward::e4m3 &&
       options.memory.weight_copies == layers::WeightCopies::kept) {
     context.weight_copies = &weight_copies.emplace(stage, memory.of(Purpose::parameters));
   }
+}
+
+void Engine::Parts::make_divided_parameters() {
+  TRIREME_EXPECT(trains(), "only training divides parameters");
+  units.emplace(sharding);
+  const auto ring = units->size();
+  const auto held = own_updates.sizes.elements + own_updates.sizes.matrices;
+  flat_parameters = memory.of(Purpose::parameters).allocate(options.numerics.dtype, {ring + held});
+  parameters = {flat_parameters.slice(0, ring, held), own_updates.sizes};
+  const auto slots = flat_parameters.slice(0, 0, ring);
+  stage.bind(units->regions(slots, flat_gradients));
+  gathered.emplace(sharding, *units, groups.on(Axis::data),
+                   GatheredWeights::Shards{parameters, own_updates.buckets, slots},
+                   kernels.device());
+  context.weights = &*gathered;
 }
 
 /// Renews the copies of weights: parameters change between steps, and when they are loaded, so a
@@ -223,9 +246,15 @@ void Engine::Parts::make_chunks() {
     const layers::Chunk::Role role{layers[index], messages.back().is_first(),
                                    messages.back().is_last(), layers_before};
     layers_before += layers[index].end - layers[index].begin;
+    chunk_places.push_back(role.places());
     chunks.emplace_back(context, stage, role, buffers[index], memory.of(Purpose::activations),
                         memory.of(Purpose::parameters));
   }
+}
+
+std::optional<double> Engine::Parts::take_weights_seconds() {
+  if (gathered) return gathered->take_waited_seconds();
+  return gather ? gather->take_waited_seconds() : std::nullopt;
 }
 
 std::optional<double> Engine::Parts::take_tensor_seconds() const {

@@ -13,6 +13,7 @@
 #include "gradients.hpp"
 #include "parameter_gather.hpp"
 #include "pipeline.hpp"
+#include "weights/gathered_weights.hpp"
 
 #include <memory>
 #include <optional>
@@ -35,10 +36,17 @@ struct Engine::Parts {
   /// Null where the device waits by itself.
   std::unique_ptr<device::Stopwatch> tensor_watch;
   layers::StageContext context;
+  /// All parameters of the rank; where data-parallel ranks divide them, the ring of units, and its
+  /// shards behind that.
   device::Tensor flat_parameters;
   device::Tensor flat_gradients;  // f32, empty for inference
   device::Tensor hashes;          // i32 [parameter parts, 2], empty for inference
+  sharding::Updates own_updates;  // empty for inference
+  optim::FlatValues parameters;   // those of own_updates, at least
+  std::optional<Units> units;     // where data-parallel ranks divide parameters
+  std::optional<GatheredWeights> gathered;
   ResidentWeights resident;
+  std::vector<std::vector<model::Place>> chunk_places;  // [chunk]: in the order of forward
   std::optional<layers::KeptCopies> weight_copies;
   std::vector<layers::Chunk> chunks;
   std::vector<ChunkMessages> messages;
@@ -46,7 +54,6 @@ struct Engine::Parts {
   std::optional<GradientReducer> reducer;
   std::optional<ParameterGather> gather;  // at ZeRO level 1 with several data-parallel ranks
   std::optional<optim::Optimizer> optimizer;
-  std::vector<optim::Segment> owned_buckets;  // [bucket]: what the rank updates of it
   std::optional<PipelineExecutor> executor;
   std::optional<std::int64_t> expected_tokens;  // of the next step
   Totals totals;                                // of the step so far
@@ -68,7 +75,9 @@ struct Engine::Parts {
   PipelineExecutor& pipeline();
 
   void make_parameters();
+  void make_divided_parameters();
   void make_chunks();
+  void make_updates();
   void make_executor();
   void say_rules() const;
   /// Renews the copies of weights, before micro-batches read them.
@@ -82,10 +91,21 @@ struct Engine::Parts {
   /// Factor on the loss of a token. Collective over the data-parallel ranks of the last stage,
   /// where nobody has said how many tokens there are; other stages compute no loss.
   float loss_scale() const;
-  /// Starts the gathers of parameters that other ranks have updated.
-  void gather_parameters();
+  /// Starts the gathers of parameters that other ranks have updated, or forgets those that are
+  /// gathered when layers read them.
+  void parameters_changed();
   /// Waits for the gathers: for whatever reads or writes parameters elsewhere than layers' forward.
   void finish_gathers();
+  /// Runs the actions' passes, whose weights are gathered as they read them.
+  template <typename Run>
+  void with_weights(layout::Passes passes, const Run& run) {
+    if (gathered) gathered->begin(reading_order(actions(), chunk_places, passes));
+    run();
+    if (gathered) gathered->finish();
+  }
+  /// Time that weights kept forward and backward waiting, since the last call; nothing where none
+  /// are gathered then.
+  std::optional<double> take_weights_seconds();
   /// Waits for the gathers of parameters that forward is about to read.
   void wait_for_parameters(const model::Place& place);
 };

@@ -39,10 +39,11 @@ void register_arenas(const model::ModelConfig& model, const comm::AxisGroups& gr
   }
 }
 
-void register_flat(const comm::AxisGroups& groups, const Tensor& parameters,
+void register_flat(const comm::AxisGroups& groups, const FlatMemory& parameters,
                    const Tensor& gradients, Registrations& registrations) {
   if (groups.on(Axis::data).size() > 1) {
-    keep(groups.on(Axis::data).register_memory(parameters, Offsets::same), registrations);
+    keep(groups.on(Axis::data).register_memory(parameters.values, parameters.offsets),
+         registrations);
     keep(groups.on(Axis::data).register_memory(gradients, Offsets::same), registrations);
   }
   // First and last stage hold other layers beside the table that they share.

@@ -58,7 +58,7 @@ std::vector<Tensor> Engine::saved_shards() {
   // Kinds of state: the masters, and others.
   const auto states_of = [&](std::size_t bucket) {
     // State of this rank's shards alone, or of whole buckets (sharding::Updates).
-    auto shard = parts_->owned_buckets[bucket];
+    auto shard = parts_->own_updates.buckets[bucket];
     const auto range = sharding.counted(bucket);
     shard.state_begin += range.begin - shard.flat.begin;
     shard.flat = range;
@@ -92,33 +92,59 @@ std::vector<ParameterPart> parameter_parts(const model::StageParameters& stage,
     for (const auto& piece : fused.pieces) {
       const auto& tensor = stage.parameters()[piece.parameter].tensor;
       const auto size = piece.flat.size();
-      parts.push_back(
-          {tensor.name, tensor.shape, piece.box, parameters.slice(0, piece.flat.begin, size),
-           gradients ? gradients.slice(0, piece.flat.begin, size) : Tensor{}, piece.primary});
+      parts.push_back({tensor.name, tensor.shape, piece.box,
+                       parameters ? parameters.slice(0, piece.flat.begin, size) : Tensor{},
+                       gradients ? gradients.slice(0, piece.flat.begin, size) : Tensor{},
+                       piece.primary});
     }
   }
   return parts;
 }
 
+namespace {
+
+/// Hashes the shard pieces of a stage, or of one place of it, in their order. hashes: i32
+/// [pieces, 2].
+void hash_pieces(const model::StageParameters& stage, const std::optional<model::Place>& only,
+                 device::Kernels& kernels, const Tensor& hashes) {
+  std::int64_t index = 0;
+  for (const auto& fused : stage.fused_parameters()) {
+    const auto values = stage.parameter(fused.name).flat();
+    for (const auto& piece : fused.pieces) {
+      const auto hash = hashes.slice(0, index++, 1).reshape({2});
+      if (only && *only != fused.place) continue;
+      const auto begin = piece.flat.begin - fused.pieces.front().flat.begin;
+      kernels.issue(device::HashBits{values.slice(0, begin, piece.flat.size()), hash});
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<std::uint64_t> Engine::parameter_hashes() {
   auto& parts = *parts_;
   TRIREME_EXPECT(parts.trains(), "only training engines have room for hashes");
-  std::int64_t index = 0;
-  for (const auto& part : parameter_parts()) {
-    const auto hash = parts.hashes.slice(0, index++, 1).reshape({2});
-    parts.kernels.issue(device::HashBits{part.values, hash});
+  parts.finish_gathers();
+  if (parts.units) {
+    for (const auto& unit : parts.units->all()) {
+      const layers::WeightLease lease(parts.context.weights, unit.place, layers::Pass::forward);
+      hash_pieces(parts.stage, unit.place, parts.kernels, parts.hashes);
+    }
+  } else {
+    hash_pieces(parts.stage, std::nullopt, parts.kernels, parts.hashes);
   }
   device::HostMirror mirror(device());
   const auto words = mirror.of(parts.hashes);
   mirror.fetch();
-  std::vector<std::uint64_t> hashes(static_cast<std::size_t>(index));
+  std::vector<std::uint64_t> hashes(static_cast<std::size_t>(parts.hashes.dim(0)));
   std::memcpy(hashes.data(), words.raw(), words.byte_count());
   return hashes;
 }
 
 std::vector<ParameterPart> Engine::parameter_parts() {
   parts_->finish_gathers();
-  return engine::parameter_parts(parts_->stage, parts_->flat_parameters, parts_->flat_gradients);
+  const auto values = parts_->units ? Tensor{} : parts_->flat_parameters;
+  return engine::parameter_parts(parts_->stage, values, parts_->flat_gradients);
 }
 
 }  // namespace trireme::engine

@@ -76,7 +76,10 @@ base::Result<engine::EngineOptions> evaluation_options(const config::Config& con
                                   config::Origin::program("trireme eval"));
   if (!shaped) return shaped.failure();
   auto options = engine::options_from(*shaped, model, cluster.mesh, cluster.rank);
-  if (options) options->use = engine::Use::evaluation;
+  if (!options) return options;
+  options->use = engine::Use::evaluation;
+  // Nothing is divided where nothing is updated.
+  options->sharding.zero_level = 0;
   return options;
 }
 

@@ -149,6 +149,16 @@ struct Chunk::Parts {
   }
 };
 
+std::vector<model::Place> Chunk::Role::places() const {
+  std::vector<model::Place> places;
+  if (first) places.push_back(table_place);
+  for (int layer = layers.begin; layer < layers.end; ++layer) {
+    places.push_back({model::Place::Kind::layer, layer});
+  }
+  if (last) places.push_back(head_place);
+  return places;
+}
+
 Chunk::Chunk(const StageContext& context, const model::StageParameters& stage, const Role& role,
              const layout::ChunkBuffers& buffers, device::Arena& activations,
              device::Arena& constants)

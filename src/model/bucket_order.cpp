@@ -4,6 +4,7 @@
 #include "trireme/base/contract.hpp"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace trireme::model {
@@ -34,6 +35,21 @@ layout::FlatLayout concatenated(layout::FlatLayout head, const layout::FlatLayou
   }
   head.size += tail.size;
   return head;
+}
+
+layout::FlatLayout flat_of_elements(std::span<const FusedParameter> members, BucketBorders borders,
+                                    int shards, std::int64_t bucket_elements) {
+  auto flat = layout::flat_layout({}, shards, bucket_elements, parameter_alignment);
+  for (auto begin = members.begin(); begin != members.end();) {
+    const auto ends_unit = [place = begin->place](const auto& each) { return each.place != place; };
+    const auto end = borders == BucketBorders::units ? std::find_if(begin, members.end(), ends_unit)
+                                                     : members.end();
+    std::vector<std::int64_t> sizes;
+    for (; begin != end; ++begin) sizes.push_back(begin->element_count());
+    flat = concatenated(std::move(flat),
+                        layout::flat_layout(sizes, shards, bucket_elements, parameter_alignment));
+  }
+  return flat;
 }
 
 layout::FlatLayout flat_of_owners(std::span<const FusedParameter> matrices,

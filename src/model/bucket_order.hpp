@@ -25,6 +25,10 @@ bool has_owners(BucketClass kind);
 /// `tail` behind `head` in one buffer.
 layout::FlatLayout concatenated(layout::FlatLayout head, const layout::FlatLayout& tail);
 
+/// The buffer of parameters without owners.
+layout::FlatLayout flat_of_elements(std::span<const FusedParameter> members, BucketBorders borders,
+                                    int shards, std::int64_t bucket_elements);
+
 /// The buffer of a plan, whose pieces are whole tensors; `first_of`: the first tensor of each of
 /// `matrices`, behind which its others lie without gaps.
 layout::FlatLayout flat_of_owners(std::span<const FusedParameter> matrices,

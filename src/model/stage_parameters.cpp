@@ -6,6 +6,7 @@
 #include "bucket_order.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace trireme::model {
 namespace {
@@ -62,9 +63,11 @@ std::pair<std::int64_t, std::int64_t> held_elements(const layout::TensorSpec& te
 }  // namespace
 
 StageParameters::StageParameters(const ModelConfig& config, const StagePlace& place,
-                                 std::int64_t bucket_elements, const MatrixOwning& owning)
+                                 std::int64_t bucket_elements, const MatrixOwning& owning,
+                                 BucketBorders borders)
     : config_(config),
       selection_(owning.selection),
+      borders_(borders),
       parameters_(model::parameters(config)),
       renewal_turns_(renewal_turns(parameters_, owning.cost, owning.selection)) {
   const int first_stage = place.placement().first_stage();
@@ -136,7 +139,11 @@ layout::FlatLayout StageParameters::owned_layout(std::span<const FusedParameter>
   std::vector<ownership::OwnedTensor> tensors;
   std::vector<std::size_t> first_of;      // [matrix]: its first tensor
   std::vector<std::size_t> parameter_of;  // [tensor]
+  const FusedParameter* before = nullptr;
   for (const auto& fused : matrices) {
+    const bool begins_unit =
+        borders_ == BucketBorders::units && before != nullptr && before->place != fused.place;
+    before = &fused;
     first_of.push_back(tensors.size());
     bool apart = true;
     for (const auto& piece : fused.pieces) {
@@ -153,6 +160,7 @@ layout::FlatLayout StageParameters::owned_layout(std::span<const FusedParameter>
         owned.name = tensor.name;
         owned.shape = shape;
         owned.joined = !is_first;
+        owned.begins_bucket = is_first && begins_unit;
         parameter_of.push_back(piece.parameter);
       }
       auto cost = cost_of(owning.cost, shape, blocks_of(parameter));
@@ -202,12 +210,9 @@ void StageParameters::order_and_place(const layout::Mesh& mesh, std::int64_t buc
                         [&](const FusedParameter& fused) { return bucket_class(fused) != kind; });
     if (begin == next) continue;
     const std::span<const FusedParameter> members(begin, next);
-    std::vector<std::int64_t> sizes;
-    for (const auto& fused : members) sizes.push_back(fused.element_count());
-    flat_ = concatenated(
-        flat_, has_owners(kind)
-                   ? owned_layout(members, mesh, bucket_elements, owning)
-                   : layout::flat_layout(sizes, shards, bucket_elements, parameter_alignment));
+    flat_ = concatenated(flat_, has_owners(kind)
+                                    ? owned_layout(members, mesh, bucket_elements, owning)
+                                    : flat_of_elements(members, borders_, shards, bucket_elements));
     owned_buckets_.resize(flat_.buckets.size(), has_owners(kind));
   }
   fused_of_bucket_.resize(flat_.buckets.size());
@@ -249,28 +254,36 @@ std::int64_t StageParameters::element_count() const {
 }
 
 void StageParameters::bind(const device::Tensor& parameters, const device::Tensor& gradients) {
-  flat_parameters_ = parameters;
-  flat_gradients_ = gradients;
+  bind(std::vector<Region>{{{0, flat_.size}, parameters, gradients}});
+}
+
+void StageParameters::bind(std::vector<Region> regions) {
+  regions_ = std::move(regions);
 }
 
 bool StageParameters::holds(std::string_view name) const {
   return index_.find(name) != index_.end();
 }
 
-device::Tensor StageParameters::view(const device::Tensor& flat, std::string_view name) const {
+device::Tensor StageParameters::view(std::string_view name, device::Tensor Region::*kind) const {
   const auto found = index_.find(name);
-  if (found == index_.end() || !flat) return {};
+  if (found == index_.end()) return {};
   const auto& held = fused_parameters_[found->second];
-  const auto part = flat.slice(0, flat_.tensors[found->second].begin, held.element_count());
+  const auto begin = flat_.tensors[found->second].begin;
+  const auto region = std::find_if(regions_.begin(), regions_.end(), [&](const Region& each) {
+    return each.range.begin <= begin && begin + held.element_count() <= each.range.end;
+  });
+  if (region == regions_.end() || !((*region).*kind)) return {};
+  const auto part = ((*region).*kind).slice(0, begin - region->range.begin, held.element_count());
   return held.columns == 0 ? part : part.reshape({held.rows, held.columns});
 }
 
 device::Tensor StageParameters::parameter(std::string_view name) const {
-  return view(flat_parameters_, name);
+  return view(name, &Region::parameters);
 }
 
 device::Tensor StageParameters::gradient(std::string_view name) const {
-  return view(flat_gradients_, name);
+  return view(name, &Region::gradients);
 }
 
 }  // namespace trireme::model

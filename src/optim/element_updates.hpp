@@ -11,14 +11,12 @@ namespace trireme::optim {
 struct UpdateStep {
   device::Kernels& kernels;
   device::Arena& workspace;
-  device::Tensor gradients;
+  FlatValues gradients;
   float learning_rate = 0;
   float gradient_scale = 1;
   std::int64_t number = 1;
 
-  device::Tensor gradient(const Segment& segment) const {
-    return gradients.slice(0, segment.flat.begin, segment.flat.size());
-  }
+  device::Tensor gradient(const Segment& segment) const { return gradients.of(segment); }
 };
 
 /// Updates of flat ranges element by element: by SGD where that is the rule, by AdamW otherwise.

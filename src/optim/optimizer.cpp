@@ -15,7 +15,7 @@ struct Optimizer::Parts {
   std::optional<MatrixUpdates> matrices;
 
   Parts(const Rule& rule, std::vector<Segment> segments, const StateSizes& sizes,
-        const device::Tensor& parameters, device::Arena& arena, const Peers& peers)
+        const FlatValues& parameters, device::Arena& arena, const Peers& peers)
       : state(rule, std::move(segments), sizes, parameters, arena,
               peers.exchange != nullptr ? peers.exchange->rank() : 0),
         elements(rule, state) {
@@ -24,14 +24,14 @@ struct Optimizer::Parts {
 };
 
 Optimizer::Optimizer(const Rule& rule, std::vector<Segment> segments, const StateSizes& sizes,
-                     const device::Tensor& parameters, device::Arena& arena, const Peers& peers)
+                     const FlatValues& parameters, device::Arena& arena, const Peers& peers)
     : parts_(std::make_unique<Parts>(rule, std::move(segments), sizes, parameters, arena, peers)) {}
 
 Optimizer::~Optimizer() = default;
 Optimizer::Optimizer(Optimizer&&) noexcept = default;
 
 void Optimizer::update(device::Kernels& kernels, device::Arena& workspace,
-                       const device::Tensor& gradients, float learning_rate, float gradient_scale,
+                       const FlatValues& gradients, float learning_rate, float gradient_scale,
                        std::int64_t step) {
   auto& [state, elements, matrices] = *parts_;
   const UpdateStep facts{kernels, workspace, gradients, learning_rate, gradient_scale, step};

@@ -12,17 +12,16 @@ namespace trireme::optim {
 using device::Tensor;
 
 OptimizerState::OptimizerState(const Rule& rule, std::vector<Segment> segments,
-                               const StateSizes& sizes, const Tensor& parameters,
+                               const StateSizes& sizes, const FlatValues& parameters,
                                device::Arena& arena, int rank)
     : rounding_(rule.rounding),
       seed_(rule.seed),
       matrix_rule_(make_matrix_rule(rule, parameters.dtype())),
       segments_(std::move(segments)),
-      sizes_(sizes),
       rank_(rank),
       parameters_(parameters) {
   if (parameters.dtype() != device::DType::f32) {
-    masters_ = arena.allocate(device::DType::f32, {sizes.elements + sizes.matrices});
+    masters_ = {arena.allocate(device::DType::f32, {sizes.elements + sizes.matrices}), sizes};
   }
   const auto add_states = [&](Content content, std::int64_t size) {
     for (auto& state : state_names(rule, content)) {
@@ -36,13 +35,11 @@ OptimizerState::OptimizerState(const Rule& rule, std::vector<Segment> segments,
 }
 
 Tensor OptimizerState::parameter(const Segment& segment) const {
-  return parameters_.slice(0, segment.flat.begin, segment.flat.size());
+  return parameters_.of(segment);
 }
 
 Tensor OptimizerState::master(const Segment& segment) const {
-  if (!masters_) return parameter(segment);
-  const auto before = segment.content == Content::matrix ? sizes_.elements : 0;
-  return masters_.slice(0, before + segment.state_begin, segment.flat.size());
+  return masters_ ? masters_.of(segment) : parameter(segment);
 }
 
 std::vector<NamedState> OptimizerState::of(const Segment& segment) const {

@@ -36,9 +36,10 @@ constexpr Key parallel_rows[] = {
         "the model). Empty: so that no stage computes much more than another, the head counted as "
         "the layers that take as many operations."),
     parallel.key<&ParallelOptions::zero_level>(
-        "0", {.range = between(0, 1)},
+        "0", {.range = between(0, 3)},
         "What data-parallel ranks divide among themselves. 0: nothing; 1: master weights and "
-        "optimizer state."),
+        "optimizer state; 3: weights, too, which each unit (table, layer, head) gathers when a "
+        "pass reads them. There is no 2."),
     parallel.key<&ParallelOptions::bucket_bytes>(
         "25MiB", {.type = Type::bytes, .unit = "bytes", .range = between(4096, 17179869184)},
         "Bucket of gradients: how many bytes of them are reduced at a time, while backward goes "

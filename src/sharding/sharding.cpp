@@ -74,7 +74,9 @@ Sharding::Sharding(const model::ModelConfig& model, const Options& options,
       stage_(
           model, {options.mesh, options.rank, chunks(), options.sequence_parallel, placement},
           options.bucket_elements(),
-          {cost_of_matrix(options.rule, products), options.matrices, order_of_matrices(options)}) {}
+          {cost_of_matrix(options.rule, products), options.matrices, order_of_matrices(options)},
+          options.divides_parameters() ? model::BucketBorders::units
+                                       : model::BucketBorders::anywhere) {}
 
 Sharding Sharding::seen_by(base::Rank rank) const {
   auto options = options_;

@@ -34,6 +34,12 @@ if(TARGET trireme_engine)
   trireme_add_mpi_test(late_gathers RANKS 2 4 6
     SOURCES training/late_gathers_test.cpp training/training.cpp
     LINK trireme::engine)
+  trireme_add_mpi_test(zero_levels RANKS 2 3 4 6 TIMEOUT 600
+    SOURCES training/zero/zero_levels_test.cpp training/training.cpp
+    LINK trireme::engine)
+  trireme_add_mpi_test(wire RANKS 2 3
+    SOURCES training/zero/wire_test.cpp training/training.cpp
+    LINK trireme::engine)
   trireme_add_mpi_test(fp8 RANKS 1 2 4 TIMEOUT 300
     SOURCES training/fp8_test.cpp training/fp8_options.cpp training/training.cpp
     LINK trireme::engine)

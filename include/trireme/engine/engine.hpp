@@ -64,8 +64,9 @@ class Engine {
   /// Waits for the reductions, runs the remaining ones, and sums up loss and norm over all ranks:
   /// the only time in a step that hosts wait for each other.
   ReduceOutcome reduce_gradients();
-  /// Clips, updates the elements that this rank owns, gathers those of others: the next forward, or
-  /// whatever reads parameters before it, waits for gathers that are under way.
+  /// Clips, updates the elements that this rank owns, gathers those of others, unless layers do
+  /// when they read them: the next forward, or whatever reads parameters before it, waits for
+  /// gathers that are under way.
   UpdateOutcome update(const Update& step);
 
   /// Collective over all ranks. Runs forward only, without dropout. Returns the sum of the losses
@@ -94,7 +95,7 @@ class Engine {
   void state_changed(std::int64_t step);
   std::vector<ParameterPart> parameter_parts();
   /// Hash of the bits of each of parameter_parts(), in their order; of training engines. The host
-  /// waits once.
+  /// waits once. Collective over the data-parallel ranks where they divide parameters.
   std::vector<std::uint64_t> parameter_hashes();
   /// Collective over all ranks. True if the two copies of a tied table (first and last stage)
   /// differ in this rank's data-parallel shard of masters and moments, which is a defect.
@@ -113,7 +114,8 @@ class Engine {
 
   const layout::Schedule& schedule() const;
   /// Views of the parameters of this rank, in the compute type: those of the last update, once
-  /// await_parameters() or an evaluation has followed it.
+  /// await_parameters() or an evaluation has followed it; without values between steps where
+  /// data-parallel ranks divide them.
   const model::StageParameters& parameters() const;
   /// Makes the device's next kernel wait for parameters that other ranks have updated, for readers
   /// of parameters() between steps.

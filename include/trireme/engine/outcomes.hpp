@@ -16,8 +16,9 @@ struct ScheduleOutcome {
   /// devices, whose streams wait for them by themselves.
   std::optional<double> tensor_seconds = {};
   /// Time that a device stood still for parameters of other data-parallel ranks, where forward or
-  /// what came before it reads them; some of it may be told a step late. Nothing where no group
-  /// moves them by itself: the host waits in the update.
+  /// what came before it reads them; some of it may be told a step late. At ZeRO level 3 also in
+  /// backward, and on CPUs the host's time in their gathers. At levels below, nothing where no
+  /// group moves them by itself: the host waits in the update.
   std::optional<double> parameters_seconds = {};
 };
 
@@ -66,7 +67,8 @@ struct EvaluationOutcome {
 };
 
 /// Bytes of a rank's training step, each array counted whole: collectives of activations over tp,
-/// messages received over pp, reductions of gradients over dp.
+/// messages received over pp, reductions of gradients over dp and, at ZeRO level 3, gathers of
+/// parameters.
 struct StepTraffic {
   std::size_t tensor = 0;
   std::size_t messages = 0;

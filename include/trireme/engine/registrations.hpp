@@ -17,8 +17,14 @@ using Registrations = std::vector<std::unique_ptr<comm::Registration>>;
 void register_arenas(const model::ModelConfig& model, const comm::AxisGroups& groups,
                      Memory& memory, Registrations& registrations);
 
+/// A flat tensor, and where in it the ranks' operations work.
+struct FlatMemory {
+  device::Tensor values;
+  comm::Offsets offsets = comm::Offsets::same;
+};
+
 /// Registers flat tensors; collective over the data-parallel group and that of tied embeddings.
-void register_flat(const comm::AxisGroups& groups, const device::Tensor& parameters,
+void register_flat(const comm::AxisGroups& groups, const FlatMemory& parameters,
                    const device::Tensor& gradients, Registrations& registrations);
 
 }  // namespace trireme::engine

@@ -28,14 +28,13 @@ struct ParameterPart {
   std::string name;
   layout::Shape shape;
   layout::Box box;
-  device::Tensor values;    // in the compute type
+  device::Tensor values;    // in the compute type; empty where data-parallel ranks divide it
   device::Tensor gradient;  // f32, or empty
   /// Exactly one rank of a data-parallel replica is primary for a box.
   bool primary = true;
 };
 
-/// The shard pieces of a rank's flat buffers, as boxes of logical tensors. `gradients` may be
-/// empty.
+/// The shard pieces of a rank's flat buffers, as boxes of logical tensors. Either may be empty.
 std::vector<ParameterPart> parameter_parts(const model::StageParameters& stage,
                                            const device::Tensor& parameters,
                                            const device::Tensor& gradients);

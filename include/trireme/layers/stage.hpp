@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 namespace trireme::layers {
 
@@ -19,6 +20,9 @@ class Chunk {
     bool last = false;
     /// Layers of the stage that lie in chunks before this one.
     int layers_before = 0;
+
+    /// In the order of forward.
+    std::vector<model::Place> places() const;
   };
 
   /// Micro-batches in whose places a pass works, modulo the chunk's buffers.

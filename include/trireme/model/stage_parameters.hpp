@@ -80,6 +80,11 @@ struct MatrixOwning {
   ownership::Assignment assignment = ownership::Assignment::padded;
 };
 
+/// Where buckets end: wherever they are full, or also wherever another unit begins. A unit is what
+/// data-parallel ranks gather at once where each holds a shard of it alone: the table, a layer, the
+/// head.
+enum class BucketBorders { anywhere, units };
+
 /// Fused parameters of a rank and their places in its flat buffers: in the order in which backward
 /// completes their gradients, so that early buckets can be reduced while later layers still
 /// compute; deferred ones are in buckets of their own at the end, and a tied table behind them in
@@ -90,7 +95,7 @@ struct MatrixOwning {
 class StageParameters {
  public:
   StageParameters(const ModelConfig& config, const StagePlace& place, std::int64_t bucket_elements,
-                  const MatrixOwning& owning = {});
+                  const MatrixOwning& owning = {}, BucketBorders borders = BucketBorders::anywhere);
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
   /// Ranks that share the matrix of a shard piece; null where it has one owner.
@@ -124,6 +129,14 @@ class StageParameters {
 
   /// Gives the views below something to look at; either may be empty.
   void bind(const device::Tensor& parameters, const device::Tensor& gradients);
+  /// Whole buckets of the flat buffers that lie in memory of their own.
+  struct Region {
+    layout::FlatRange range{};
+    device::Tensor parameters;
+    device::Tensor gradients;
+  };
+  /// The same for buffers of several regions, which together have all buckets.
+  void bind(std::vector<Region> regions);
   bool holds(std::string_view name) const;
   /// [rows, columns], or [rows] for a vector. Empty for a name that this model does not have.
   device::Tensor parameter(std::string_view name) const;
@@ -138,10 +151,11 @@ class StageParameters {
   layout::FlatLayout owned_layout(std::span<const FusedParameter> matrices,
                                   const layout::Mesh& mesh, std::int64_t bucket_elements,
                                   const MatrixOwning& owning);
-  device::Tensor view(const device::Tensor& flat, std::string_view name) const;
+  device::Tensor view(std::string_view name, device::Tensor Region::*kind) const;
 
   ModelConfig config_;
   MatrixSelection selection_;
+  BucketBorders borders_;
   std::vector<Parameter> parameters_;
   std::vector<std::int64_t> renewal_turns_;  // [parameter]
   std::vector<FusedParameter> fused_parameters_;
@@ -151,8 +165,7 @@ class StageParameters {
   std::map<std::size_t, ownership::MatrixOwner> shared_;   // by parameter
   std::size_t first_tied_bucket_ = 0;
   std::map<std::string, std::size_t, std::less<>> index_;
-  device::Tensor flat_parameters_;
-  device::Tensor flat_gradients_;
+  std::vector<Region> regions_;
 };
 
 /// Writes the initial values of elements [range.begin, range.end) of the rank's flat buffer: a

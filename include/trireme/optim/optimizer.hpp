@@ -31,16 +31,16 @@ class Optimizer {
  public:
   /// Arguments are those of OptimizerState.
   Optimizer(const Rule& rule, std::vector<Segment> segments, const StateSizes& sizes,
-            const device::Tensor& parameters, device::Arena& arena, const Peers& peers = {});
+            const FlatValues& parameters, device::Arena& arena, const Peers& peers = {});
   ~Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
   Optimizer(Optimizer&&) noexcept;
   Optimizer& operator=(Optimizer&&) = delete;
 
-  /// One update from reduced gradients (f32, flat). `step` counts updates (from 1). `workspace`
+  /// One update from reduced gradients (f32). `step` counts updates (from 1). `workspace`
   /// lends room for the matrices of a batch.
-  void update(device::Kernels& kernels, device::Arena& workspace, const device::Tensor& gradients,
+  void update(device::Kernels& kernels, device::Arena& workspace, const FlatValues& gradients,
               float learning_rate, float gradient_scale, std::int64_t step);
   /// Makes parameters what the masters are, after initialisation or loading, of states too.
   void state_changed(device::Kernels& kernels, std::int64_t step);

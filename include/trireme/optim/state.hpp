@@ -8,10 +8,12 @@
 #include "trireme/optim/rule.hpp"
 #include "trireme/ownership/matrix_cost.hpp"
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace trireme::optim {
@@ -70,6 +72,29 @@ struct StateSizes {
 
 class MatrixRule;
 
+/// Numbers of a rank's elements: of all of the flat buffer, or of its segments alone, which lie as
+/// their state does, those of elements before those of matrices.
+class FlatValues {
+ public:
+  FlatValues() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): a flat buffer is what most ranks have.
+  FlatValues(const std::convertible_to<device::Tensor> auto& all) : values_(all) {}
+  FlatValues(device::Tensor own, const StateSizes& sizes)
+      : values_(std::move(own)), matrices_begin_(sizes.elements) {}
+
+  device::Tensor of(const Segment& segment) const {
+    if (!matrices_begin_) return values_.slice(0, segment.flat.begin, segment.flat.size());
+    const auto before = segment.content == Content::matrix ? *matrices_begin_ : 0;
+    return values_.slice(0, before + segment.state_begin, segment.flat.size());
+  }
+  device::DType dtype() const { return values_.dtype(); }
+  explicit operator bool() const { return static_cast<bool>(values_); }
+
+ private:
+  device::Tensor values_;
+  std::optional<std::int64_t> matrices_begin_;
+};
+
 struct NamedState {
   std::string name;
   device::Tensor values;  // f32
@@ -81,7 +106,7 @@ class OptimizerState {
  public:
   /// `sizes`: at least the ends of the last segments. `rank`: of this one among owners of matrices.
   OptimizerState(const Rule& rule, std::vector<Segment> segments, const StateSizes& sizes,
-                 const device::Tensor& parameters, device::Arena& arena, int rank);
+                 const FlatValues& parameters, device::Arena& arena, int rank);
 
   const std::vector<Segment>& segments() const { return segments_; }
   /// Null where all parameters are updated element by element.
@@ -110,10 +135,9 @@ class OptimizerState {
   std::uint64_t seed_;
   std::shared_ptr<const MatrixRule> matrix_rule_;
   std::vector<Segment> segments_;
-  StateSizes sizes_;
   int rank_;
-  device::Tensor parameters_;
-  device::Tensor masters_;  // f32: of elements, then of matrices; empty when parameters are f32
+  FlatValues parameters_;
+  FlatValues masters_;              // f32; empty when parameters are f32
   std::vector<NamedState> states_;  // of elements, then of matrices
   std::size_t element_states_ = 0;
   device::Tensor owner_states_;  // f32

@@ -16,7 +16,8 @@ struct Options {
   layout::Mesh mesh = layout::Mesh::of(1, 1, 1);
   base::Rank rank{0};
   model::SequenceParallel sequence_parallel = model::SequenceParallel::off;
-  /// 0: every data-parallel rank has all optimizer state; 1: each has its shard.
+  /// 0: every data-parallel rank has all optimizer state; 1: each has its shard; 3: of parameters,
+  /// too.
   int zero_level = 0;
   std::int64_t bucket_bytes = std::int64_t{25} << 20;
   optim::Rule rule;
@@ -29,7 +30,10 @@ struct Options {
 
   /// Whether data-parallel ranks divide updates, and the state that these need, among them.
   bool divides_updates() const { return zero_level > 0; }
-  /// Whether these are whole matrices, with owners.
+  /// Whether each of several ranks holds its shards of parameters alone: a unit's weights are
+  /// gathered when a pass reads them (model::BucketBorders).
+  bool divides_parameters() const { return zero_level > 2 && mesh.degree(layout::Axis::data) > 1; }
+  /// Whether updates are of whole matrices, with owners.
   bool divides_matrices() const {
     return divides_updates() && optim::traits(rule.kind).updates_matrices;
   }

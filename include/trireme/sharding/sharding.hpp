@@ -65,6 +65,7 @@ class Sharding {
   model::StageParameters& stage() { return stage_; }
 
   bool divides_updates() const { return options_.divides_updates(); }
+  bool divides_parameters() const { return options_.divides_parameters(); }
   /// Elements of a bucket whose gradients the rank needs summed, whose state it has and which it
   /// updates.
   layout::FlatRange updated(std::size_t bucket) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints of real engines in six layouts, each loaded in each of the six.
+// Checkpoints of real engines in seven layouts, each loaded in each of the seven.
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/checkpoint/place.hpp"
@@ -52,7 +52,8 @@ constexpr auto zb_v = layout::ScheduleKind::zero_bubble_v;
 
 /// With four tensor-parallel ranks each key head is on two of them.
 const std::vector<Arrangement> arrangements{{1, 1, 1, 0}, {1, 2, 1, 1}, {2, 1, 1, 0, interleaved},
-                                            {1, 1, 4, 0}, {3, 1, 2, 0}, {2, 2, 2, 1, zb_v}};
+                                            {1, 1, 4, 0}, {3, 1, 2, 0}, {2, 2, 2, 1, zb_v},
+                                            {1, 2, 2, 3}};
 
 constexpr auto contiguous = ownership::Assignment::contiguous;
 
@@ -271,8 +272,10 @@ void load_in(Run& running, Saved& saved) {
   std::int64_t wrong = 0;
   for (const auto& part : engine.state_parts()) wrong += saved.state.wrong_elements(part);
   CHECK(wrong == 0);
-  // The masters are what the model computes with.
-  for (const auto& part : engine.parameter_parts()) wrong += saved.state.wrong_elements(part);
+  // The masters are what the model computes with; of some, shards lie nowhere else.
+  for (const auto& part : engine.parameter_parts()) {
+    if (part.values) wrong += saved.state.wrong_elements(part);
+  }
   CHECK(wrong == 0);
 }
 
@@ -301,7 +304,7 @@ void load_each_in_each(const std::vector<Arrangement>& layouts) {
 
 }  // namespace
 
-TEST_CASE("each of six layouts goes on bit for bit from what each of the six saved") {
+TEST_CASE("each of seven layouts goes on bit for bit from what each of the seven saved") {
   load_each_in_each(arrangements);
 }
 

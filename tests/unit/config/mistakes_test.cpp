@@ -47,9 +47,9 @@ TEST_CASE("mistakes of one value are named with source, key, value, rule and fix
       {{"parallel.tensor=0"},
        "--set parallel.tensor=0: parallel.tensor = 0 is too small (tensor-parallel degree); give "
        "1 or more"},
-      {{"parallel.zero_level=2"},
-       "--set parallel.zero_level=2: parallel.zero_level = 2 is too large (what data-parallel "
-       "ranks divide among themselves); give 0 to 1"},
+      {{"parallel.zero_level=4"},
+       "--set parallel.zero_level=4: parallel.zero_level = 4 is too large (what data-parallel "
+       "ranks divide among themselves); give 0 to 3"},
       {{"parallel.schedule=1f2b"},
        "--set parallel.schedule=1f2b: parallel.schedule = 1f2b is not a choice (order of forward "
        "and backward over the stages); give one of gpipe, 1f1b, interleaved, zb-h1, zb-h2, "

@@ -136,7 +136,7 @@ TEST_CASE("what is exported by hand wins over what the submitter handed on") {
   variables["TRIREME_ZERO_LEVEL"] = "9";
   const auto wrong = launch::read_contract(environment(variables));
   REQUIRE_FALSE(wrong.ok());
-  CHECK(wrong.failure().text.starts_with("TRIREME_ZERO_LEVEL = 9 is not a number from 0 to 1"));
+  CHECK(wrong.failure().text.starts_with("TRIREME_ZERO_LEVEL = 9 is not a number from 0 to 3"));
 }
 
 TEST_CASE("a contract is active when something is asked for and it is not off") {

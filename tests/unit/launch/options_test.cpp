@@ -81,8 +81,8 @@ TEST_CASE("values are read strictly and written one way") {
 
 TEST_CASE("refusals name the value, the rule and the nearest choices") {
   CHECK(refusal("zero-level", "4") ==
-        "--zero-level = 4 is not a number from 0 to 1 (what replicas divide among themselves); "
-        "try 0, 1");
+        "--zero-level = 4 is not a number from 0 to 3 (what replicas divide among themselves); "
+        "try 0, 1, 2, 3");
   CHECK(
       refusal("trireme-order", "toplogy") ==
       "--trireme-order = toplogy is not auto or topology or slurm (order of ranks: by the network, "

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/comm/process_group.hpp"
+#include "trireme/device/device.hpp"
+#include "trireme/layers/weight_source.hpp"
+#include "trireme/layout/chunk_buffers.hpp"
+#include "trireme/optim/state.hpp"
+
+#include "units.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace trireme::engine {
+
+/// Places whose weights a list of actions reads, in turn; each of several readings in a row counts
+/// once. `chunks`: the places of each chunk in the order of forward. The head's backward is in
+/// forward, the embedding's reads no weights.
+std::vector<model::Place> reading_order(const std::vector<layout::Action>& actions,
+                                        const std::vector<std::vector<model::Place>>& chunks,
+                                        layout::Passes passes);
+
+/// Weights of which each data-parallel rank holds its shards alone (ZeRO level 3). A unit is
+/// gathered into its slot when a pass reads it, unless it is still there, and the next one that
+/// will be read while a pass computes, as soon as its slot is free.
+class GatheredWeights final : public layers::WeightSource {
+ public:
+  /// Memory: the shards, those of bucket b at held[b], and the ring in which units take turns.
+  struct Shards {
+    optim::FlatValues values;
+    std::vector<optim::Segment> held;
+    device::Tensor ring;
+  };
+  GatheredWeights(const sharding::Sharding& sharding, const Units& units, comm::ProcessGroup& data,
+                  Shards shards, device::Device& device);
+  /// Waits for what is under way, unless an error unwinds the stack.
+  ~GatheredWeights() override;
+
+  /// Says what will be read.
+  void begin(std::vector<model::Place> order);
+  /// Behind the last of it.
+  void finish();
+  /// Units in the slots are out of date from now on.
+  void parameters_changed();
+  /// Progress without waiting.
+  void poll();
+  /// Time since the last call that the device stood still for weights, or the host gathered them;
+  /// a wait that a device has not reached yet is told later.
+  double take_waited_seconds() { return waited_->take(); }
+
+  void acquire(const model::Place& place, layers::Pass pass) override;
+  void release(const model::Place& place, layers::Pass pass) override;
+
+ private:
+  struct Slot {
+    std::optional<std::size_t> unit;
+    std::vector<comm::Work> works;
+    int leases = 0;
+  };
+  Slot& slot_of(std::size_t unit) { return slots_[units_.all()[unit].slot]; }
+  void gather(std::size_t unit);
+  void await(Slot& slot);
+  void gather_ahead();
+
+  const sharding::Sharding& sharding_;
+  const Units& units_;
+  comm::ProcessGroup& data_;
+  Shards shards_;
+  std::vector<Slot> slots_;
+  std::vector<model::Place> order_;
+  /// Place of order_ that is being read.
+  std::size_t now_ = 0;
+  std::unique_ptr<device::Stopwatch> waited_;
+};
+
+}  // namespace trireme::engine
