@@ -91,6 +91,20 @@ Time Links::collective(CollectiveKind kind, double bytes, const GroupPlace& plac
   return time_of(best);
 }
 
+Time Links::least_of_all(CollectiveKind kind, double bytes, const GroupPlace& place) const {
+  if (place.size <= 1 || bytes <= 0) return Time::zero();
+  const auto& messages = place.nodes() == 1 ? machine_.inside.messages : machine_.network.messages;
+  // Each of many is rounded to picoseconds.
+  constexpr Time rounding{1000};
+  if (messages.empty()) {
+    // The least of lines that begin above zero: two times together are no less than that of both.
+    return std::max(collective(kind, bytes, place) - rounding, Time::zero());
+  }
+  const double steps = (kind == CollectiveKind::all_reduce ? 2 : 1) * (place.size - 1);
+  const double seconds = steps * bytes / place.size * least_seconds_of_byte(messages);
+  return std::max(time_of(seconds) - rounding, Time::zero());
+}
+
 Time Links::message(double bytes, bool crosses_nodes) const {
   const auto& link = crosses_nodes ? machine_.network : machine_.inside;
   if (!link.messages.empty()) return time_of(message_seconds(link.messages, bytes));
@@ -107,6 +121,15 @@ double message_seconds(const std::vector<MeasuredMessage>& messages, double byte
   const auto lower = upper - 1;
   const double slope = (upper->seconds - lower->seconds) / (upper->bytes - lower->bytes);
   return std::max(lower->seconds + slope * (bytes - lower->bytes), 0.0);
+}
+
+double least_seconds_of_byte(const std::vector<MeasuredMessage>& messages) {
+  // Between two sizes a line lies between its ends' ratios; beyond the last it nears its slope.
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& message : messages) least = std::min(least, message.seconds / message.bytes);
+  const double far = 1e3 * messages.back().bytes;
+  const double slope = (message_seconds(messages, 2 * far) - message_seconds(messages, far)) / far;
+  return std::max(std::min(least, slope), 0.0);
 }
 
 }  // namespace trireme::predict

@@ -48,6 +48,8 @@ class Links {
 
   /// `bytes` of the whole tensor: all parts of it together.
   Time collective(CollectiveKind kind, double bytes, const GroupPlace& place) const;
+  /// Time that collectives of so many bytes together take at least, however these are divided.
+  Time least_of_all(CollectiveKind kind, double bytes, const GroupPlace& place) const;
   /// One rank's message; all ranks of a node send at once.
   Time message(double bytes, bool crosses_nodes) const;
 
@@ -63,5 +65,7 @@ class Links {
 /// Linear between the measured sizes; at the last two's rate beyond them, the first one's time
 /// below.
 double message_seconds(const std::vector<MeasuredMessage>& messages, double bytes);
+/// Least of message_seconds() for a byte, over all sizes.
+double least_seconds_of_byte(const std::vector<MeasuredMessage>& messages);
 
 }  // namespace trireme::predict

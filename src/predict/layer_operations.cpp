@@ -268,4 +268,16 @@ std::vector<Operation> LayerOperations::head_backward() const {
   return list;
 }
 
+double LayerOperations::product_share() const {
+  const auto precision = workload_.program.precision;
+  double flops = 0;
+  double seconds = 0;
+  for (const auto* linear : {&qkv_, &out_, &up_, &down_}) {
+    const Product product{rows_, linear->out, linear->in};
+    flops += 2 * product.m * product.n * product.k;
+    seconds += seconds_of(costs_.product(product, precision));
+  }
+  return seconds_of(costs_.flops(flops)) / seconds;
+}
+
 }  // namespace trireme::predict

@@ -26,6 +26,8 @@ class LayerOperations {
   std::vector<Operation> embedding_backward() const;
   std::vector<Operation> head() const;
   std::vector<Operation> head_backward() const;
+  /// Rate of a layer's products over that of large ones.
+  double product_share() const;
 
  private:
   /// Products of a layer: y = x w.

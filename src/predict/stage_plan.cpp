@@ -34,7 +34,7 @@ class StagePlanner {
       for (const auto& part : parts) elements += part.elements;
       plan.chunks.push_back(chunk_plan(parts));
     }
-    plan.end = end_of(elements, norm);
+    plan.end = end_of_step(workload_, costs_, data_, elements, norm);
     return plan;
   }
 
@@ -145,23 +145,6 @@ class StagePlanner {
     return pieces;
   }
 
-  StepEnd end_of(double elements, Time norm) const {
-    const auto& program = workload_.program;
-    const bool divided = data_.exists() && program.sharding != Sharding::none;
-    const bool sums_here =
-        data_.exists() && !program.overlaps_data &&
-        (program.sharding == Sharding::none || program.sharding == Sharding::optimizer);
-    StepEnd end{.norm = norm};
-    if (sums_here) end.reduce = data_.reduce(elements);
-    const double own = divided ? elements / data_.size() : elements;
-    end.update = costs_.pass(own * program.update_bytes);
-    if (program.update_flops > 0) end.update += costs_.flops(program.update_flops);
-    if (divided && !program.overlaps_gathers && program.sharding != Sharding::parameters) {
-      end.gather = data_.gather(elements);
-    }
-    return end;
-  }
-
   const Workload& workload_;
   const LayerOperations& operations_;
   const OperationCosts& costs_;
@@ -178,15 +161,51 @@ DataExchange::DataExchange(const Workload& workload, const Placement& placement,
       place_(placement.group(workload.degrees.data * workload.degrees.context,
                              workload.degrees.tensor)) {}
 
+CollectiveKind DataExchange::reduction() const {
+  return workload_.program.sharding == Sharding::none ? CollectiveKind::all_reduce
+                                                      : CollectiveKind::reduce_scatter;
+}
+
+double DataExchange::reduced_bytes(double elements) const {
+  return elements * workload_.program.gradient_bytes;
+}
+
+double DataExchange::gathered_bytes(double elements) const {
+  return elements * (workload_.program.precision == Precision::fp32 ? 4 : 2);
+}
+
 Time DataExchange::reduce(double elements) const {
-  const auto kind = workload_.program.sharding == Sharding::none ? CollectiveKind::all_reduce
-                                                                 : CollectiveKind::reduce_scatter;
-  return links_.collective(kind, elements * workload_.program.gradient_bytes, place_);
+  return links_.collective(reduction(), reduced_bytes(elements), place_);
 }
 
 Time DataExchange::gather(double elements) const {
-  const double size = workload_.program.precision == Precision::fp32 ? 4 : 2;
-  return links_.collective(CollectiveKind::all_gather, elements * size, place_);
+  return links_.collective(CollectiveKind::all_gather, gathered_bytes(elements), place_);
+}
+
+Time DataExchange::least_reduce(double elements) const {
+  return links_.least_of_all(reduction(), reduced_bytes(elements), place_);
+}
+
+Time DataExchange::least_gather(double elements) const {
+  return links_.least_of_all(CollectiveKind::all_gather, gathered_bytes(elements), place_);
+}
+
+StepEnd end_of_step(const Workload& workload, const OperationCosts& costs, const DataExchange& data,
+                    double elements, Time norm) {
+  const auto& program = workload.program;
+  const bool divided = data.exists() && program.sharding != Sharding::none;
+  const bool sums_here =
+      data.exists() && !program.overlaps_data &&
+      (program.sharding == Sharding::none || program.sharding == Sharding::optimizer);
+  StepEnd end{.norm = norm};
+  if (sums_here) end.reduce = data.reduce(elements);
+  const double own = divided ? elements / data.size() : elements;
+  end.update = costs.pass(own * program.update_bytes);
+  if (program.update_flops > 0) end.update += costs.flops(program.update_flops);
+  if (divided && !program.overlaps_gathers && program.sharding != Sharding::parameters) {
+    end.gather = data.gather(elements);
+  }
+  return end;
 }
 
 std::vector<StagePlan> plan_stages(const Workload& workload, const LayerOperations& operations,

@@ -54,13 +54,24 @@ class DataExchange {
   bool exists() const { return place_.size > 1; }
   Time reduce(double elements) const;
   Time gather(double elements) const;
+  /// Times that reductions or gathers of all these elements take at least, however many they are.
+  Time least_reduce(double elements) const;
+  Time least_gather(double elements) const;
   int size() const { return place_.size; }
 
  private:
+  CollectiveKind reduction() const;
+  double reduced_bytes(double elements) const;
+  double gathered_bytes(double elements) const;
+
   const Workload& workload_;
   const Links& links_;
   GroupPlace place_;
 };
+
+/// End of a step on a rank that has so many elements.
+StepEnd end_of_step(const Workload& workload, const OperationCosts& costs, const DataExchange& data,
+                    double elements, Time norm);
 
 /// Plans of all stages; layers[stage][virtual stage].
 std::vector<StagePlan> plan_stages(const Workload& workload, const LayerOperations& operations,

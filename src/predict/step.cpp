@@ -8,6 +8,7 @@
 #include "operation_costs.hpp"
 #include "replay.hpp"
 #include "stage_plan.hpp"
+#include "step_sizes.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -22,19 +23,6 @@ struct Simulated {
   int replicas = 1;
   int team = 1;
 };
-
-/// Cores of one node run `world_size` ranks.
-struct CoreUse {
-  double node_share = 1;
-  int cores = 0;
-};
-
-CoreUse core_use(const Machine& machine, int world_size) {
-  if (!machine.node.computes_on_cores()) return {};
-  const int cores = machine.node.cores;
-  if (world_size <= cores) return {1.0 / world_size, 0};
-  return {1.0 / cores, cores};
-}
 
 /// Ranks of a stage are equal where nodes begin and end with stages, or with whole parts of one.
 Simulated simulated(const Degrees& degrees, const Placement& placement, bool shares_cores,
@@ -124,19 +112,13 @@ base::Result<StepPrediction> predict_step(const Machine& machine, const Workload
   const OperationCosts costs(machine, workload.program.precision, use.node_share);
   const LayerOperations operations(machine, workload, placement, costs, links);
   const DataExchange data(workload, placement, links);
-  constexpr double norm_bytes = 8;
-  const auto norm =
-      links.collective(CollectiveKind::all_reduce, norm_bytes, placement.group(world_size, 1));
+  const auto norm = norm_time(links, placement, world_size);
   const auto plans = plan_stages(workload, operations, costs, data, *layers, norm);
 
   const auto count = simulated(degrees, placement, use.cores > 0, folding);
-  const double parts = workload.program.sequence_parallel ? degrees.tensor : 1;
-  const double message_bytes =
-      costs.element_bytes() *
-      static_cast<double>(micro.sequences * workload.shape.sequence * workload.shape.hidden) /
-      degrees.context / parts;
-  const auto inside = links.message(message_bytes, false);
-  const auto between = links.message(message_bytes, true);
+  const double bytes = message_bytes(workload, costs);
+  const auto inside = links.message(bytes, false);
+  const auto between = links.message(bytes, true);
   const bool has_tiles = machine.tiles.processors > 0;
   constexpr std::int64_t thousand = 1000;
   const auto prediction = replay(
