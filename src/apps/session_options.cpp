@@ -42,10 +42,10 @@ runtime::ComputeOptions compute_options(const config::NumericsOptions& numerics)
 runtime::JoinOptions join_options(const config::Config& config) {
   const auto& keys = config.options();
   runtime::JoinOptions join;
-  join.arrangement = config::arrangement(config);
+  join.arrangement = config::arrangement(config.options());
   join.described = [&config] {
     const auto model = train::model_from(config);
-    return model.ok() ? engine::arrangement_of(config, *model) : config::arrangement(config);
+    return model.ok() ? engine::arrangement_of(config, *model) : config::arrangement(config.options());
   };
   join.timeout_seconds = keys.comm.timeout;
   join.backend = host_groups(keys.comm.backend);

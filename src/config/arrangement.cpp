@@ -5,12 +5,15 @@
 
 namespace trireme::config {
 
-layout::ParallelArrangement arrangement(const Config& config) {
-  return schema::arrangement([&config](std::string_view key) { return config.value(key); });
+layout::ParallelArrangement arrangement(const Options& options) {
+  return schema::arrangement([&options](std::string_view key) -> std::optional<schema::Value> {
+    const auto* const row = schema::find_key(key);
+    return row == nullptr ? std::nullopt : std::optional(row->load(options));
+  });
 }
 
 std::int64_t least_world(const Config& config) {
-  return layout::known_ranks(arrangement(config));
+  return layout::known_ranks(arrangement(config.options()));
 }
 
 layout::Citation citation(const Config& config, const layout::ParallelArrangement& arrangement) {

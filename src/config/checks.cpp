@@ -48,7 +48,7 @@ class Checker {
 };
 
 void Checker::arrangement() {
-  const auto asked = config::arrangement(config_);
+  const auto asked = config::arrangement(options_);
   const auto cited = citation(config_, asked);
   for (const auto& violation : layout::violations(asked)) {
     mistakes_.push_back(layout::text(violation, cited));

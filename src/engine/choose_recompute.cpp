@@ -20,23 +20,6 @@ namespace {
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
-/// Each set of kinds, without those that another one of the set holds.
-std::vector<Recompute> all_sets() {
-  std::vector<Recompute> sets;
-  for (const bool norms : {false, true}) {
-    for (const bool attention : {false, true}) {
-      for (const auto& wide :
-           {Recompute{}, Recompute{Activation::activation}, Recompute{Activation::mlp}}) {
-        auto set = wide;
-        if (norms) set.add(Activation::norms);
-        if (attention) set.add(Activation::attention);
-        sets.push_back(set);
-      }
-    }
-  }
-  return sets;
-}
-
 using Total = std::function<std::size_t(const EngineOptions&)>;
 
 class Choice {
@@ -108,6 +91,22 @@ class Choice {
 
 }  // namespace
 
+std::vector<Recompute> recompute_sets() {
+  std::vector<Recompute> sets;
+  for (const bool norms : {false, true}) {
+    for (const bool attention : {false, true}) {
+      for (const auto& wide :
+           {Recompute{}, Recompute{Activation::activation}, Recompute{Activation::mlp}}) {
+        auto set = wide;
+        if (norms) set.add(Activation::norms);
+        if (attention) set.add(Activation::attention);
+        sets.push_back(set);
+      }
+    }
+  }
+  return sets;
+}
+
 EngineOptions with_recompute(EngineOptions options, const Recompute& recompute) {
   options.memory.recompute = recompute;
   // Copies are worth their memory where a step reads weights more than once.
@@ -167,7 +166,7 @@ base::Result<ChosenRecompute> choose_recompute(const EngineOptions& options, std
   const auto bytes = static_cast<std::size_t>(mebibytes) * mebibyte;
   const Choice choice(options, total);
   std::optional<ChosenRecompute> best;
-  for (const auto& set : all_sets()) {
+  for (const auto& set : recompute_sets()) {
     const auto layers = choice.layers_for(set, bytes);
     if (!layers) continue;
     const auto longer = choice.longer(set, *layers);

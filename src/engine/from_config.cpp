@@ -16,7 +16,12 @@ using layout::Axis;
 
 layout::ParallelArrangement arrangement_of(const config::Config& config,
                                            const model::ModelConfig& model) {
-  auto arrangement = config::arrangement(config);
+  return arrangement_of(config.options(), model);
+}
+
+layout::ParallelArrangement arrangement_of(const config::Options& keys,
+                                           const model::ModelConfig& model) {
+  auto arrangement = config::arrangement(keys);
   model::describe(model, arrangement);
   // `auto` means one micro-batch on each replica.
   if (!arrangement.global_batch) arrangement.micro_batches = 1;
@@ -30,10 +35,10 @@ base::Result<layout::Mesh> mesh_from(const config::Config& config, const model::
 
 namespace {
 
-base::Status check(const config::Config& config, const layout::ParallelArrangement& arrangement) {
+base::Status check(const layout::ParallelArrangement& arrangement, const layout::Citation& cited) {
   const auto found = layout::violations(arrangement);
   if (found.empty()) return {};
-  return base::usage_failure(layout::text(found.front(), config::citation(config, arrangement)));
+  return base::usage_failure(layout::text(found.front(), cited));
 }
 
 /// A chunk of rows reads and writes the whole gradient of the head, 8 bytes an element, for 2 *
@@ -133,16 +138,9 @@ void assign_matrices(const config::Options& keys, EngineOptions& options) {
       options.numerics.gpu_attention.has_value());
 }
 
-}  // namespace
-
-base::Result<EngineOptions> options_from(const config::Config& config,
-                                         const model::ModelConfig& model, const layout::Mesh& mesh,
-                                         base::Rank rank) {
-  auto arrangement = arrangement_of(config, model);
-  layout::describe(mesh, arrangement);
-  if (auto status = check(config, arrangement); !status.ok()) return status.failure();
-
-  const auto& keys = config.options();
+base::Result<EngineOptions> checked_options(const config::Options& keys,
+                                            const model::ModelConfig& model,
+                                            const layout::Mesh& mesh, base::Rank rank) {
   EngineOptions options;
   options.model = model;
   options.schedule = schedule_from(keys, mesh);
@@ -158,6 +156,30 @@ base::Result<EngineOptions> options_from(const config::Config& config,
   assign_matrices(keys, options);
   if (auto status = check(options); !status.ok()) return status.failure();
   return options;
+}
+
+}  // namespace
+
+base::Result<EngineOptions> options_from(const config::Config& config,
+                                         const model::ModelConfig& model, const layout::Mesh& mesh,
+                                         base::Rank rank) {
+  auto arrangement = arrangement_of(config, model);
+  layout::describe(mesh, arrangement);
+  if (auto status = check(arrangement, config::citation(config, arrangement)); !status.ok()) {
+    return status.failure();
+  }
+  return checked_options(config.options(), model, mesh, rank);
+}
+
+base::Result<EngineOptions> options_from(const config::Options& keys,
+                                         const model::ModelConfig& model, const layout::Mesh& mesh,
+                                         base::Rank rank) {
+  auto arrangement = arrangement_of(keys, model);
+  layout::describe(mesh, arrangement);
+  if (auto status = check(arrangement, layout::citation(arrangement)); !status.ok()) {
+    return status.failure();
+  }
+  return checked_options(keys, model, mesh, rank);
 }
 
 }  // namespace trireme::engine

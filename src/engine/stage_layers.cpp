@@ -14,9 +14,12 @@ double head_over_layer(const model::ModelConfig& model, std::int64_t sequence_le
   const auto head = static_cast<double>(model.vocab_size) * static_cast<double>(model.hidden_size);
   double layer = 2.0 * static_cast<double>(model.num_attention_heads * model.head_dim) *
                  static_cast<double>(sequence_length);
-  for (const auto& parameter : model::parameters(model)) {
-    const bool first_layer = parameter.place == model::Place{model::Place::Kind::layer, 0};
-    if (!first_layer || parameter.tensor.shape.size() != 2) continue;
+  // All layers are alike.
+  auto of_one_layer = model;
+  of_one_layer.num_hidden_layers = 1;
+  for (const auto& parameter : model::parameters(of_one_layer)) {
+    if (parameter.place.kind != model::Place::Kind::layer || parameter.tensor.shape.size() != 2)
+      continue;
     layer += static_cast<double>(layout::element_count(parameter.tensor.shape));
   }
   return head / layer;

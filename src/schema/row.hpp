@@ -117,6 +117,21 @@ void store(std::optional<T>& member, const Value& value) {
   if (!std::holds_alternative<Automatic>(value)) store(member.emplace(), value);
 }
 
+template <typename T>
+Value loaded(const T& member) {
+  if constexpr (std::is_enum_v<T>) {
+    return std::string(choices_of<T>[static_cast<std::size_t>(member)]);
+  } else if constexpr (std::is_same_v<T, int>) {
+    return std::int64_t{member};
+  } else {
+    return member;
+  }
+}
+template <typename T>
+Value loaded(const std::optional<T>& member) {
+  return member ? loaded(*member) : Value(Automatic());
+}
+
 /// Facts of a key beside its default and documentation.
 struct Facts {
   /// The section's, unless it is given.
@@ -162,6 +177,9 @@ struct Rows {
             .documentation = documentation,
             .store = [](Options& options, const Value& value) {
               schema::store(member<Section, Path...>(options), value);
+            },
+            .load = [](const Options& options) {
+              return loaded(member<Section, Path...>(options));
             }};
     if constexpr (std::is_enum_v<T>) {
       static_assert(has_words<T>(), "each value of the enum has its word in choices_of");

@@ -8,10 +8,15 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 /// train.activation_checkpointing = auto: what each stage computes again so that its ranks fit
 /// into train.memory_limit.
 namespace trireme::engine {
+
+/// Sets of kinds of activations that a stage may discard in all of its layers, without kinds that
+/// another one of the set holds; the first is empty.
+std::vector<layers::Recompute> recompute_sets();
 
 /// The same options with another recomputation, and what depends on it.
 EngineOptions with_recompute(EngineOptions options, const layers::Recompute& recompute);

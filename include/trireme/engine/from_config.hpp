@@ -28,8 +28,16 @@ std::optional<device::AttentionChoice> gpu_attention(const config::NumericsOptio
 /// function needs no mesh.
 base::Status check_attention(const config::Options& keys, const model::ModelConfig& model);
 
+/// The same of values that no file says: whose rules name keys alone.
+layout::ParallelArrangement arrangement_of(const config::Options& keys,
+                                           const model::ModelConfig& model);
+
 /// Options of one rank by the configuration, checked: every failure names key, value and rule.
 base::Result<EngineOptions> options_from(const config::Config& config,
+                                         const model::ModelConfig& model, const layout::Mesh& mesh,
+                                         base::Rank rank);
+
+base::Result<EngineOptions> options_from(const config::Options& keys,
                                          const model::ModelConfig& model, const layout::Mesh& mesh,
                                          base::Rank rank);
 

@@ -68,6 +68,8 @@ struct Key {
   std::string_view documentation = {};
   /// Puts a value of this key into its member (options.hpp).
   void (*store)(Options& options, const Value& value) = nullptr;
+  /// The member's value.
+  Value (*load)(const Options& options) = nullptr;
 
   /// "section.name".
   std::string full_name() const;

@@ -64,7 +64,7 @@ base::ExitCode show_layout(const config::Config& config, const LayoutOptions& op
                            Context& context) {
   const auto& parallel = config.options().parallel;
   const auto mesh = base::value_or_throw(layout::arrange(
-      config::arrangement(config), base::value_or_throw(ranks_in_all(options.ranks, config))));
+      config::arrangement(config.options()), base::value_or_throw(ranks_in_all(options.ranks, config))));
   std::optional<Drawn> drawn;
   if (options.micro_batches > 0) drawn = draw(parallel, options.micro_batches);
   // --svg needs --micro-batches.
