@@ -26,6 +26,7 @@ constexpr Range rate{.minimum = 1, .maximum = 1e21};
 /// Seconds of one latency.
 constexpr Range seconds{.minimum = 0, .maximum = 1000};
 constexpr Range above_zero{.minimum = 0, .above = true};
+constexpr Range price{.minimum = 0, .maximum = 1e9, .above = true};
 constexpr Range part_of_one{.minimum = 0, .maximum = 1.5, .above = true};
 
 /// Puts a number into a member of a part of the machine.
@@ -167,6 +168,11 @@ constexpr std::array key_rows{
                [](Machine& machine, const Value& value) {
                  machine.oversubscription = std::get<double>(value);
                }},
+    MachineKey{
+        real("site", "node_hour", "an hour", price,
+             "Price of a node, in any currency: what `--objective cost` counts."),
+        Need::optional,
+        [](Machine& machine, const Value& value) { machine.node_hour = std::get<double>(value); }},
 };
 
 std::string_view need_text(Need need) {

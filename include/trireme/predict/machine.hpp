@@ -88,6 +88,8 @@ struct Machine {
   int nics = 1;
   double oversubscription = 1;
   std::vector<MeasuredProduct> products;
+  /// Price of a node for an hour, in any currency; 0: none is known.
+  double node_hour = 0;
   /// Source of each key: a page, a data sheet, a command.
   std::map<std::string, std::string> sources;
 };

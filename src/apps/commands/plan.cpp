@@ -6,7 +6,9 @@
 #include "trireme/data/exposure.hpp"
 #include "trireme/engine/dataset.hpp"
 #include "trireme/plan/memory_plan.hpp"
+#include "trireme/plan/search.hpp"
 #include "trireme/plan/time_plan.hpp"
+#include "trireme/predict/machine.hpp"
 #include "trireme/train/trainer.hpp"
 
 #include "apps/cli/commands.hpp"
@@ -14,9 +16,13 @@
 #include "apps/cli/option_values.hpp"
 #include "apps/cli/shared_options.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 namespace trireme::apps {
 namespace {
@@ -26,6 +32,10 @@ struct PlanOptions {
   int rank = -1;
   bool json = false;
   std::string machine;
+  int nodes = 0;
+  bool search = false;
+  int objective = 0;
+  plan::SearchRequest request = {};
 };
 
 /// Memory of a run, and what else is known of it.
@@ -61,18 +71,86 @@ base::Json json_of(const Plans& plans) {
   return json;
 }
 
+/// Ranks that a search is for.
+base::Result<int> searched_ranks(const PlanOptions& options, const predict::Machine& machine) {
+  if (options.ranks > 0) return options.ranks;
+  if (options.nodes == 0) {
+    return base::usage_failure(
+        "--search needs a number of ranks (a layout fills all of them); give --ranks, or --nodes");
+  }
+  if (machine.node.computes_on_cores()) {
+    return base::usage_failure(
+        base::format("--nodes does not go with machine {}, whose cores compute (as many ranks run "
+                     "on them as one starts); give --ranks",
+                     machine.name));
+  }
+  const auto ranks = std::int64_t{options.nodes} * machine.node.gpus;
+  if (ranks > most_ranks) {
+    return base::usage_failure(
+        base::format("--nodes {} of {} GPUs are {} ranks, more than {}; "
+                     "give fewer",
+                     options.nodes, machine.node.gpus, ranks, most_ranks));
+  }
+  return static_cast<int>(ranks);
+}
+
+std::string searched(const config::Config& config, const model::ModelConfig& model,
+                     const PlanOptions& options) {
+  const auto machine = base::value_or_throw(predict::read_machine(options.machine));
+  auto request = options.request;
+  request.ranks = base::value_or_throw(searched_ranks(options, machine));
+  request.objective = static_cast<plan::Objective>(options.objective);
+  request.threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 16U));
+  const auto result = base::value_or_throw(plan::search_layouts(config, model, machine, request));
+  return options.json ? base::json_text(plan::to_json(result), 2) + "\n" : plan::text(result);
+}
+
+void add_search(CLI::App& app, PlanOptions& options, CLI::Option* machine, CLI::Option* rank) {
+  auto* const search = app.add_flag("--search", options.search,
+                                    "Compares all layouts on the machine, and says the best");
+  search->needs(machine)->excludes(rank);
+  app.add_option("--nodes", options.nodes, "Nodes of the machine, in place of --ranks")
+      ->type_name("N")
+      ->check(in_range(1, most_ranks).description(""))
+      ->needs(search)
+      ->excludes("--ranks");
+  std::vector<std::pair<std::string, int>> words;
+  for (const auto name : plan::objective_names) {
+    words.emplace_back(name, static_cast<int>(words.size()));
+  }
+  app.add_option("--objective", options.objective,
+                 "What the best has least of; with cost and gpus, on so many ranks or fewer")
+      ->type_name("WHAT")
+      ->transform(number_of(words))
+      ->needs(search);
+  app.add_option("--top", options.request.top, "Layouts to show")
+      ->type_name("N")
+      ->check(in_range(1, 100))
+      ->needs(search);
+  app.add_option("--why", options.request.why,
+                 "Says why the best layout with these settings is not the best of all: tp=4,pp=8")
+      ->type_name("LAYOUT")
+      ->needs(search);
+}
+
 Action prepare_plan(CLI::App& app) {
   auto arguments = ConfigArguments::add_to(app);
   auto options = std::make_shared<PlanOptions>();
   add_ranks(app, options->ranks, "Ranks in all; of one replica if it is not given", "--world");
-  app.add_option("--rank", options->rank, "Only this rank")->type_name("R")->check(zero_or_more());
-  app.add_option("--machine", options->machine,
-                 "Machine file: predicts the time of a step on such machines")
-      ->type_name("FILE");
+  auto* const rank = app.add_option("--rank", options->rank, "Only this rank");
+  rank->type_name("R")->check(zero_or_more());
+  auto* const machine = app.add_option(
+      "--machine", options->machine, "Machine file: predicts the time of a step on such machines");
+  machine->type_name("FILE");
+  add_search(app, *options, machine, rank);
   app.add_flag("--json", options->json, "One JSON object, sizes in bytes");
   return [arguments, options](Context& context) {
     const auto config = base::value_or_throw(arguments->resolve(context.environment));
     const auto model = base::value_or_throw(train::model_from(config));
+    if (options->search) {
+      context.out.write(searched(config, model, *options));
+      return base::ExitCode::done;
+    }
     plan::Ranks ranks;
     if (options->rank >= 0) ranks.only = base::Rank{options->rank};
     const int world = base::value_or_throw(ranks_in_all(options->ranks, config));
@@ -102,7 +180,8 @@ Command plan_command() {
               "Runs the trainer's own code over memory that only counts, so the numbers are "
               "those of the run's arenas, to the byte; what lies beside them is listed. No rank is "
               "started. Where the token files are here, it says how often the run sees them. With "
-              "--machine it replays a step on a machine that need not be here.\n"
+              "--machine it replays a step on a machine that need not be here, and with --search "
+              "that of every layout that may be the best.\n"
               "Example: trireme plan configs/llama3-8b.conf --ranks 64 --machine "
               "configs/machines/dgx-h100.conf",
           .prepare = prepare_plan};

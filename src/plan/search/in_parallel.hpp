@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+/// Private to the room.
+namespace trireme::plan {
+
+/// Calls work(index, thread) for each index below `count`, on this thread, number 0, and others.
+/// The first exception is thrown on when all have ended.
+template <typename Work>
+void in_parallel(std::size_t count, int threads, Work&& work) {
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr failure;
+  const auto run = [&](int thread) {
+    try {
+      for (auto index = next++; index < count; index = next++) work(index, thread);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!failure) failure = std::current_exception();
+      next = count;
+    }
+  };
+  {
+    std::vector<std::jthread> others;
+    for (int thread = 1; thread < threads && static_cast<std::size_t>(thread) < count; ++thread) {
+      others.emplace_back(run, thread);
+    }
+    run(0);
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace trireme::plan

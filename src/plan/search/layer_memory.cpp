@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of layers, by which layouts that cannot fit are told without being run.
+#include "trireme/engine/measure.hpp"
+
+#include "layout_memory.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+
+namespace trireme::plan {
+
+using layout::Axis;
+
+engine::ScheduleOptions LayoutMemory::one_stage(engine::ScheduleOptions schedule) {
+  schedule.kind = layout::ScheduleKind::one_forward_one_backward;
+  schedule.virtual_stages = 1;
+  schedule.micro_batches = 1;
+  return schedule;
+}
+
+namespace {
+
+/// Bytes of these purposes that a second layer takes beside the first, on a rank alone in its
+/// stage.
+std::size_t of_one_layer(engine::EngineOptions options,
+                         std::initializer_list<device::Purpose> purposes) {
+  options.sharding.rank = base::Rank{0};
+  options.schedule = LayoutMemory::one_stage(options.schedule);
+  const auto with = [&](int layers) {
+    options.model.num_hidden_layers = layers;
+    return engine::measure(options);
+  };
+  const auto one = with(1);
+  const auto two = with(2);
+  std::size_t bytes = 0;
+  for (const auto purpose : purposes) {
+    const auto index = static_cast<std::size_t>(purpose);
+    bytes += two[index] - std::min(one[index], two[index]);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::size_t LayoutMemory::layer_activations(const engine::EngineOptions& options,
+                                            const config::ActivationSet& again) {
+  const int tensor = options.sharding.mesh.degree(Axis::tensor);
+  const bool is_divided = options.sharding.sequence_parallel == model::SequenceParallel::on;
+  Key key{tensor, is_divided ? 1 : 0, options.schedule.micro_batch};
+  config::Recompute recompute;
+  for (std::size_t index = 0; index < config::activation_count; ++index) {
+    const auto kind = static_cast<config::Activation>(index);
+    key.push_back(again.has(kind) ? 1 : 0);
+    if (again.has(kind)) recompute.add(kind);
+  }
+  return found_or_made(activations_, key, [&] {
+    auto small = options;
+    small.sharding.mesh = layout::Mesh::of(1, 1, tensor);
+    small.memory.recompute = recompute;
+    return of_one_layer(std::move(small), {device::Purpose::activations});
+  });
+}
+
+std::size_t LayoutMemory::layer_state(const engine::EngineOptions& options) {
+  const auto& mesh = options.sharding.mesh;
+  const int tensor = mesh.degree(Axis::tensor);
+  const Key key{tensor, mesh.degree(Axis::data), options.sharding.zero_level};
+  return found_or_made(states_, key, [&] {
+    auto small = options;
+    small.sharding.mesh = layout::Mesh::of(1, mesh.degree(Axis::data), tensor);
+    small.sharding.sequence_parallel = model::SequenceParallel::off;
+    return of_one_layer(std::move(small), {device::Purpose::parameters, device::Purpose::gradients,
+                                           device::Purpose::optimizer});
+  });
+}
+
+std::size_t LayoutMemory::least_of_stage(const engine::EngineOptions& options, const Stage& stage) {
+  std::size_t activations = 0;
+  int layer = 0;
+  for (std::size_t chunk = 0; chunk < stage.layers.size(); ++chunk) {
+    for (const int end = layer + stage.layers[chunk]; layer < end; ++layer) {
+      activations += layer_activations(options, options.memory.recompute.in_layer(layer)) *
+                     static_cast<std::size_t>(stage.buffers[chunk].activations);
+    }
+  }
+  const auto state = static_cast<std::size_t>(layer) * layer_state(options);
+  // Buckets of gradients are filled up, whose ends fall otherwise.
+  constexpr std::size_t hundred = 100;
+  return state - state / hundred + activations;
+}
+
+std::size_t LayoutMemory::least(const engine::EngineOptions& options) {
+  const auto stages = stages_of(options, micro_batches_measured(options));
+  const auto& mesh = options.sharding.mesh;
+  std::size_t largest = 0;
+  std::size_t all = 0;
+  for (const auto& stage : *stages) {
+    const auto bytes = least_of_stage(options, stage);
+    largest = std::max(largest, bytes);
+    all += bytes * static_cast<std::size_t>(mesh.world_size() / mesh.degree(Axis::pipeline));
+  }
+  return owner_ == Owner::rank ? largest : all;
+}
+
+}  // namespace trireme::plan

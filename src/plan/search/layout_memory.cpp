@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layout_memory.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/engine/engine.hpp"
+#include "trireme/engine/measure.hpp"
+#include "trireme/engine/stage_layers.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace trireme::plan {
+
+using layout::Axis;
+
+namespace {
+
+/// Settings that the memory of a rank depends on, but for its stage.
+std::vector<std::int64_t> rank_key(const engine::EngineOptions& options) {
+  const auto& sharding = options.sharding;
+  // Weights have copies where a step reads them more than once.
+  const bool copies = options.memory.weight_copies == layers::WeightCopies::kept;
+  return {sharding.mesh.degree(Axis::tensor),
+          sharding.mesh.degree(Axis::data),
+          sharding.zero_level,
+          sharding.sequence_parallel == model::SequenceParallel::on ? 1 : 0,
+          static_cast<std::int64_t>(sharding.assignment),
+          options.schedule.micro_batch,
+          copies ? 1 : 0};
+}
+
+void append(std::vector<std::int64_t>& key, const layout::ChunkBuffers& buffers) {
+  key.insert(key.end(),
+             {buffers.activations, buffers.left, buffers.inputs, buffers.output_gradients});
+}
+
+bool is_no_less(const layout::ChunkBuffers& one, const layout::ChunkBuffers& other) {
+  return one.activations >= other.activations && one.left >= other.left &&
+         one.inputs >= other.inputs && one.output_gradients >= other.output_gradients;
+}
+
+}  // namespace
+
+bool LayoutMemory::are_alike(const std::vector<Stage>& one, const std::vector<Stage>& other) {
+  return std::equal(one.begin(), one.end(), other.begin(), other.end(),
+                    [](const Stage& a, const Stage& b) { return a.covers(b) && b.covers(a); });
+}
+
+bool LayoutMemory::Stage::covers(const Stage& other) const {
+  if (is_first != other.is_first || is_last != other.is_last) return false;
+  for (std::size_t chunk = 0; chunk < layers.size(); ++chunk) {
+    if (layers[chunk] < other.layers[chunk]) return false;
+    if (!is_no_less(buffers[chunk], other.buffers[chunk])) return false;
+  }
+  return true;
+}
+
+LayoutMemory::Stages LayoutMemory::stages_of(const engine::EngineOptions& options,
+                                             int micro_batches) {
+  const auto placement = engine::placement_of(options.schedule, options.sharding.mesh.degree(Axis::pipeline));
+  // One stage runs 1f1b, whichever schedule is asked for.
+  const auto kind = placement.stages == 1 ? layout::ScheduleKind::one_forward_one_backward
+                                          : options.schedule.kind;
+  const Key key{static_cast<std::int64_t>(kind), placement.stages, micro_batches,
+                placement.virtual_stages};
+  return found_or_made(stages_, key, [&] {
+    const auto schedule = base::value_or_throw(
+        layout::make_schedule(kind, placement.stages, micro_batches, placement.virtual_stages));
+    const auto layers = base::value_or_throw(layout::assign_layers(
+        options.model.num_hidden_layers, placement, engine::stage_layers(options.model, options.schedule, placement.stages).counts));
+    auto stages = std::make_shared<std::vector<Stage>>();
+    for (int index = 0; index < placement.stages; ++index) {
+      Stage stage{.index = index,
+                  .is_first = index == placement.first_stage(),
+                  .is_last = index == placement.last_stage(),
+                  .layers = {},
+                  .buffers = layout::chunk_buffers(schedule, index, layout::Passes::both)};
+      for (const auto& chunk : layers[static_cast<std::size_t>(index)]) {
+        stage.layers.push_back(chunk.end - chunk.begin);
+      }
+      stages->push_back(std::move(stage));
+    }
+    return Stages(std::move(stages));
+  });
+}
+
+int LayoutMemory::micro_batches_measured(const engine::EngineOptions& options) {
+  const int all = options.schedule.micro_batches;
+  // It holds those of all.
+  if (options.schedule.kind == layout::ScheduleKind::gpipe) return all;
+  const int stages = options.sharding.mesh.degree(Axis::pipeline);
+  constexpr int rounds = 4;
+  const int many = std::min(all, rounds * stages);
+  const Key key{static_cast<std::int64_t>(options.schedule.kind), stages, many,
+                options.schedule.virtual_stages};
+  return found_or_made(micro_batches_, key, [&] {
+    const auto with_many = stages_of(options, many);
+    for (int few = stages; few < many; few += stages) {
+      if (are_alike(*stages_of(options, few), *with_many)) return few;
+    }
+    return many;
+  });
+}
+
+std::vector<LayoutMemory::Member> LayoutMemory::members_of(const engine::EngineOptions& options,
+                                                           int stage) const {
+  const auto& mesh = options.sharding.mesh;
+  const int tensor = mesh.degree(Axis::tensor);
+  const bool has_owners = optim::traits(options.sharding.rule.kind).updates_matrices;
+  // The last rank has one of the larger parts of every tensor that is cut unevenly.
+  if (owner_ == Owner::rank && !has_owners) return {{tensor - 1, 0, mesh.degree(Axis::data)}};
+  std::vector<Member> members;
+  auto of_rank = options;
+  for (int part = 0; part < tensor; ++part) {
+    const auto on_stage = mesh.moved(base::Rank{0}, Axis::pipeline, stage);
+    of_rank.sharding.rank = mesh.moved(on_stage, Axis::tensor, part);
+    std::map<int, int> counts;
+    for (const int shard : engine::sharding_of(of_rank).alike_shards()) ++counts[shard];
+    for (const auto& [shard, count] : counts) members.push_back({part, shard, count});
+  }
+  return members;
+}
+
+std::size_t LayoutMemory::batch_bytes(const engine::EngineOptions& options) {
+  return found_or_made(batches_, {options.schedule.micro_batch}, [&] {
+    auto small = options;
+    small.model.num_hidden_layers = 1;
+    small.sharding.mesh = layout::Mesh::of(1, 1, 1);
+    small.sharding.rank = base::Rank{0};
+    small.sharding.sequence_parallel = model::SequenceParallel::off;
+    small.schedule = one_stage(options.schedule);
+    const auto of = [&](int micro_batches) {
+      small.schedule.micro_batches = micro_batches;
+      return engine::measure(small)[static_cast<std::size_t>(device::Purpose::batch)];
+    };
+    return of(2) - of(1);
+  });
+}
+
+std::size_t LayoutMemory::bytes_of(const engine::EngineOptions& options, const Stage& stage,
+                                   const Member& member, int micro_batches) {
+  const auto& mesh = options.sharding.mesh;
+  Key key = rank_key(options);
+  key.insert(key.end(), {mesh.degree(Axis::pipeline) > 1 ? 1 : 0, member.tensor, member.data,
+                         stage.is_first ? 1 : 0, stage.is_last ? 1 : 0});
+  for (std::size_t kind = 0; kind < config::activation_count; ++kind) {
+    key.push_back(options.memory.recompute.layers(static_cast<config::Activation>(kind)));
+  }
+  for (std::size_t chunk = 0; chunk < stage.layers.size(); ++chunk) {
+    key.push_back(stage.layers[chunk]);
+    append(key, stage.buffers[chunk]);
+  }
+  // Batches of its own count are added below.
+  const auto batch = batch_bytes(options);
+  const auto without = found_or_made(measured_, key, [&] {
+    auto few = options;
+    few.schedule.micro_batches = micro_batches;
+    auto rank = mesh.moved(base::Rank{0}, Axis::pipeline, stage.index);
+    rank = mesh.moved(rank, Axis::data, member.data);
+    few.sharding.rank = mesh.moved(rank, Axis::tensor, member.tensor);
+    return engine::total_bytes(engine::measure(few, inference::decoder_beside(samples_))) -
+           batch * static_cast<std::size_t>(micro_batches);
+  });
+  return without + batch * static_cast<std::size_t>(options.schedule.micro_batches);
+}
+
+std::size_t LayoutMemory::stage_bytes(const engine::EngineOptions& options, const Stage& stage,
+                                      int micro_batches) {
+  std::size_t largest = 0;
+  std::size_t all = 0;
+  for (const auto& member : members_of(options, stage.index)) {
+    const auto bytes = bytes_of(options, stage, member, micro_batches);
+    largest = std::max(largest, bytes);
+    all += bytes * static_cast<std::size_t>(member.count);
+  }
+  return owner_ == Owner::rank ? largest : all;
+}
+
+std::size_t LayoutMemory::needed(const engine::EngineOptions& options, std::size_t enough) {
+  const int micro_batches = micro_batches_measured(options);
+  const auto stages = stages_of(options, micro_batches);
+  std::size_t result = 0;
+  for (const auto& stage : *stages) {
+    if (result > enough) return result;
+    if (owner_ == Owner::node) {
+      result += stage_bytes(options, stage, micro_batches);
+      continue;
+    }
+    const auto needs_no_less = [&](const Stage& other) {
+      return other.covers(stage) && (!stage.covers(other) || other.index < stage.index);
+    };
+    if (std::any_of(stages->begin(), stages->end(), needs_no_less)) continue;
+    result = std::max(result, stage_bytes(options, stage, micro_batches));
+  }
+  return result;
+}
+
+std::vector<std::size_t> LayoutMemory::largest_by_stage(const engine::EngineOptions& options) {
+  const int micro_batches = micro_batches_measured(options);
+  const auto stages = stages_of(options, micro_batches);
+  std::vector<std::size_t> bytes;
+  for (const auto& stage : *stages) {
+    std::size_t largest = 0;
+    for (const auto& member : members_of(options, stage.index)) {
+      largest = std::max(largest, bytes_of(options, stage, member, micro_batches));
+    }
+    bytes.push_back(largest);
+  }
+  return bytes;
+}
+
+}  // namespace trireme::plan

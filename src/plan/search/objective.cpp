@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "objective.hpp"
+
+#include "trireme/base/suggest.hpp"
+#include "trireme/device/library_memory.hpp"
+
+#include <algorithm>
+
+namespace trireme::plan {
+
+Score score_of(Objective objective, const predict::Machine& machine, int ranks, double seconds) {
+  switch (objective) {
+    case Objective::time:
+      return {0, seconds};
+    case Objective::cost:
+      return {0, cost_of_step(machine, ranks, seconds)};
+    case Objective::gpus:
+      return {static_cast<double>(ranks), seconds};
+  }
+  return {};
+}
+
+double cost_of_step(const predict::Machine& machine, int ranks, double seconds) {
+  constexpr double hour = 3600;
+  const int of_node = machine.node.computes_on_cores() ? ranks : machine.node.gpus;
+  const int nodes = (ranks + of_node - 1) / of_node;
+  return seconds / hour * nodes * machine.node_hour;
+}
+
+std::vector<int> worlds_of(const predict::Machine& machine, const SearchRequest& request) {
+  if (request.objective == Objective::time) return {request.ranks};
+  auto worlds = base::divisors(request.ranks);
+  const int of_node = machine.node.gpus;
+  std::erase_if(worlds, [&](int ranks) {
+    return of_node > 0 && ranks % of_node != 0 && of_node % ranks != 0;
+  });
+  return worlds;
+}
+
+std::size_t room_for(const engine::EngineOptions& options, std::size_t memory) {
+  const auto& attention = options.numerics.gpu_attention;
+  if (!attention) return memory;
+  const auto libraries = device::planned_library_memory(
+      engine::attention_of(options.model, options.schedule, options.numerics.dtype,
+                           options.sharding.mesh.degree(layout::Axis::tensor)),
+      *attention);
+  for (const auto& each : libraries) memory -= std::min(memory, each.bytes);
+  return memory;
+}
+
+}  // namespace trireme::plan

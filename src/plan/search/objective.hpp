@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/engine/options.hpp"
+#include "trireme/plan/search.hpp"
+#include "trireme/predict/machine.hpp"
+
+#include <compare>
+#include <cstddef>
+#include <vector>
+
+/// Figures that a search compares. Private to the room.
+namespace trireme::plan {
+
+/// Less is better: ranks where they count, then seconds or money.
+struct Score {
+  double ranks = 0;
+  double value = 0;
+  auto operator<=>(const Score&) const = default;
+
+  /// The worst score that is called a tie with this one.
+  Score with_margin(double margin) const { return {ranks, value * (1 + margin)}; }
+};
+
+Score score_of(Objective objective, const predict::Machine& machine, int ranks, double seconds);
+
+/// Money for a step on whole nodes; 0 where the machine's file has no price.
+double cost_of_step(const predict::Machine& machine, int ranks, double seconds);
+
+/// Numbers of ranks to look at: with objectives cost and gpus every part of all that is whole
+/// nodes, or a whole part of one.
+std::vector<int> worlds_of(const predict::Machine& machine, const SearchRequest& request);
+
+/// Bytes that arrays of such a rank may take of a memory: libraries of GPUs work in some of it.
+std::size_t room_for(const engine::EngineOptions& options, std::size_t memory);
+
+}  // namespace trireme::plan

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/engine/options.hpp"
+#include "trireme/plan/search.hpp"
+#include "trireme/predict/bound.hpp"
+#include "trireme/predict/workload.hpp"
+
+#include "frontier.hpp"
+#include "layout_memory.hpp"
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+/// Private to the room.
+namespace trireme::plan {
+
+/// A layout that fits, simulated.
+struct Simulated {
+  LayoutChoice choice;
+  predict::StepPrediction step;
+  Score score;
+};
+
+/// A layout that does not fit.
+struct Misfit {
+  LayoutChoice choice;
+  std::size_t bytes = 0;
+  std::size_t room = 0;
+};
+
+/// Search through the layouts of one model on one machine.
+class Searcher {
+ public:
+  /// Which layouts are looked at.
+  struct Filter {
+    /// Whether any with these settings is, whatever it computes again.
+    std::function<bool(const LayoutChoice&)> arrangement;
+    std::function<bool(const LayoutChoice&)> layout;
+  };
+
+  Searcher(const schema::Options& keys, const model::ModelConfig& model,
+           const predict::Machine& machine, const SearchRequest& request,
+           std::optional<inference::SampleTask> samples);
+
+  /// Best layouts that fit, in ascending order of their scores: `top` arrangements, and all that
+  /// are within the margin of the first.
+  std::vector<Simulated> best(const Filter& filter, std::size_t top, double margin);
+  /// A layout that needs little memory among those of the filter, whether it fits or not; nothing
+  /// where no rule allows any.
+  std::optional<Misfit> smallest(const Filter& filter);
+
+  predict::Workload workload(const LayoutChoice& choice) const;
+  std::vector<std::size_t> memory_by_stage(const LayoutChoice& choice);
+  std::size_t limit() const { return limit_; }
+  std::size_t legal() const { return arrangements_.size(); }
+  std::size_t simulated() const { return simulated_.size(); }
+  std::size_t measured() const { return memory_.measured(); }
+  const predict::Machine& machine() const { return machine_; }
+  Score score(const LayoutChoice& choice, double seconds) const {
+    return score_of(request_.objective, machine_, choice.ranks, seconds);
+  }
+
+ private:
+  /// A legal layout that computes nothing again, and the workload that it is.
+  struct Arrangement {
+    LayoutChoice choice;
+    predict::Workload workload;
+    Score bound;
+  };
+  struct Outcome {
+    std::optional<predict::StepPrediction> step;
+    bool has_room = true;
+  };
+
+  base::Result<engine::EngineOptions> options_of(const LayoutChoice& choice) const;
+  void add_arrangements(int ranks, const std::vector<layout::ScheduleKind>& schedules);
+  std::vector<Candidate> with_recompute(std::size_t arrangement);
+  /// Layouts to judge at once: the next that may still be among the best.
+  std::vector<Candidate> next_wave(Frontier& frontier, const Filter& filter,
+                                   const std::function<bool(const Score&)>& matters);
+  Outcome judge(const LayoutChoice& choice);
+  bool is_without_room(const LayoutChoice& choice) const;
+  /// Whether the layout does not fit, whatever it computes again.
+  bool has_no_room(LayoutChoice choice);
+
+  schema::Options keys_;
+  const model::ModelConfig& model_;
+  const predict::Machine& machine_;
+  SearchRequest request_;
+  LayoutMemory memory_;
+  std::size_t limit_ = 0;
+  predict::LowerBounds bounds_;
+  /// In ascending order of bounds.
+  std::vector<Arrangement> arrangements_;
+  /// Layouts that do not fit, by what they have beside micro-batch and recomputation.
+  std::map<LayoutChoice::Order, std::vector<LayoutChoice>> misfits_;
+  std::map<LayoutChoice::Order, predict::StepPrediction> simulated_;
+};
+
+}  // namespace trireme::plan

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/plan/search.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/engine/from_config.hpp"
+#include "trireme/plan/memory_plan.hpp"
+#include "trireme/plan/time_plan.hpp"
+
+#include "small_model.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+using namespace trireme;
+using namespace trireme::plan;
+using tests::all_layouts;
+using tests::model_of;
+using tests::small_config;
+using tests::small_machine;
+
+namespace {
+
+constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
+
+/// A layout as a plan of it says.
+struct Planned {
+  LayoutChoice choice;
+  double seconds = 0;
+  /// With libraries; of the largest rank, or of all.
+  std::int64_t bytes = 0;
+};
+
+std::vector<Planned> plans_of_all(const config::Config& config, const predict::Machine& machine,
+                                  int ranks) {
+  const auto model = model_of(config);
+  std::vector<Planned> plans;
+  for (const auto& choice : all_layouts(config, ranks)) {
+    const auto plan =
+        base::value_or_throw(plan_memory(tests::with_layout(config, choice), model, ranks));
+    std::size_t bytes = 0;
+    for (const auto& rank : plan.ranks) {
+      const auto own = engine::total_bytes(rank.bytes);
+      bytes = machine.node.computes_on_cores() ? bytes + own : std::max(bytes, own);
+    }
+    for (const auto& library : plan.libraries) bytes += library.bytes;
+    const auto step =
+        base::value_or_throw(predict::predict_step(machine, workload_of(plan.options, machine)));
+    plans.push_back({choice, predict::seconds_of(step.total()), static_cast<std::int64_t>(bytes)});
+  }
+  return plans;
+}
+
+/// Least seconds of each arrangement that fits, ascending.
+std::vector<double> best_by_hand(const std::vector<Planned>& plans, std::int64_t memory) {
+  std::map<LayoutChoice::Order, double> best;
+  for (const auto& plan : plans) {
+    if (plan.bytes > memory) continue;
+    auto arrangement = plan.choice;
+    arrangement.recompute = {};
+    const auto [found, is_new] = best.try_emplace(arrangement.order(), plan.seconds);
+    if (!is_new) found->second = std::min(found->second, plan.seconds);
+  }
+  std::vector<double> seconds;
+  for (const auto& [order, least] : best) seconds.push_back(least);
+  std::sort(seconds.begin(), seconds.end());
+  return seconds;
+}
+
+SearchResult searched(const config::Config& config, const predict::Machine& machine,
+                      const SearchRequest& request) {
+  auto result = search_layouts(config, model_of(config), machine, request);
+  INFO((result ? "" : result.failure().text));
+  REQUIRE(result.ok());
+  return *std::move(result);
+}
+
+std::string refusal(const config::Config& config, const predict::Machine& machine,
+                    const SearchRequest& request) {
+  const auto result = search_layouts(config, model_of(config), machine, request);
+  REQUIRE_FALSE(result.ok());
+  CHECK(result.failure().code == base::ExitCode::usage);
+  return result.failure().text;
+}
+
+void compare_with_all(const config::Config& config, predict::Machine machine, int ranks) {
+  const auto plans = plans_of_all(config, machine, ranks);
+  std::vector<std::int64_t> sizes;
+  for (const auto& plan : plans) sizes.push_back(plan.bytes);
+  std::sort(sizes.begin(), sizes.end());
+  // Room for few layouts, for some, for all.
+  for (const auto share : {50U, 4U, 1U}) {
+    machine.node.memory = sizes[(sizes.size() - 1) / share];
+    CAPTURE(share, machine.node.memory);
+    const auto by_hand = best_by_hand(plans, machine.node.memory);
+    const auto result = searched(config, machine, {.ranks = ranks, .top = 4, .why = ""});
+    const auto count = std::min<std::size_t>(4, by_hand.size());
+    REQUIRE(result.best.size() == count);
+    for (std::size_t index = 0; index < count; ++index) {
+      CHECK(predict::seconds_of(result.best[index].step->total()) == by_hand[index]);
+    }
+    CHECK(result.best.front().lost_because.empty());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("the layouts that a search finds are the best of all, whatever fits") {
+  compare_with_all(small_config({"numerics.backend=cuda"}), small_machine(1), 4);
+}
+
+TEST_CASE("the layouts that a search finds on cores are the best of all") {
+  auto machine = small_machine(1);
+  machine.node.gpus = 0;
+  machine.node.cores = 2;
+  compare_with_all(small_config({"train.global_batch=4"}), machine, 4);
+}
+
+TEST_CASE("a search says the same on any number of threads") {
+  const auto config = small_config({"train.global_batch=32"});
+  const auto machine = small_machine(40 * mebibyte);
+  const auto on = [&](int threads) {
+    return to_json(
+        searched(config, machine, {.ranks = 8, .top = 7, .why = "tp=2", .threads = threads}));
+  };
+  const auto alone = on(1);
+  CHECK(on(3) == alone);
+  CHECK(alone["layouts"].size() == 7);
+  CHECK(alone["asked"].size() == 1);
+}
+
+TEST_CASE("a search on GPUs is one of the backend for GPUs") {
+  const auto result =
+      searched(small_config(), small_machine(60 * mebibyte), {.ranks = 4, .why = ""});
+  CHECK_THAT(text(result), Catch::Contains("[numerics]\nbackend = cuda\n"));
+}
+
+TEST_CASE("layouts that lose have their two causes, or the bytes that they lack") {
+  const auto config = small_config({"numerics.backend=cuda", "train.global_batch=32"});
+  auto machine = small_machine(60 * mebibyte);
+  const auto slow = searched(config, machine, {.ranks = 8, .why = "tp=4,pp=1,sp=false"});
+  REQUIRE(slow.asked.size() == 1);
+  CHECK_THAT(slow.asked.front().lost_because,
+             Catch::Contains(" slower: +") &&
+                 Catch::Contains("tensor (the 4 ranks that share a matrix are on more than one"));
+  // No room for a replica's whole state.
+  const auto alone = searched(config, machine, {.ranks = 8, .why = "tp=1,pp=1"});
+  machine.node.memory = alone.asked.front().memory_bytes.front() / 2 + 32 * mebibyte;
+  const auto large = searched(config, machine, {.ranks = 8, .why = "tp=1,pp=1"});
+  const auto& asked = large.asked.front();
+  CHECK_FALSE(asked.step.has_value());
+  CHECK_THAT(asked.lost_because, Catch::StartsWith("does not fit: ") &&
+                                     Catch::Contains(" too much; with ") &&
+                                     Catch::EndsWith(" it does"));
+  CHECK(to_json(large)["asked"][0]["fits"] == false);
+  // Layouts that people would try are explained unasked.
+  REQUIRE(large.known.size() > 2);
+  CHECK(large.known.front().name == "data parallel alone");
+  CHECK(large.known.front().lost_because == asked.lost_because);
+}
+
+TEST_CASE("known layouts that no rule allows have the rule") {
+  const auto config = small_config({"train.global_batch=4"});
+  const auto result = searched(config, small_machine(60 * mebibyte), {.ranks = 8, .why = ""});
+  CHECK_THAT(result.known.front().lost_because,
+             Catch::StartsWith("is not legal: train.global_batch = 4"));
+}
+
+TEST_CASE("the fewest ranks, and the least money, are those of all parts of the machine") {
+  const auto config = small_config({"numerics.backend=cuda"});
+  auto machine = small_machine(60 * mebibyte);
+  machine.node_hour = 3600;
+  const auto fewest =
+      searched(config, machine, {.ranks = 8, .objective = Objective::gpus, .why = ""});
+  CHECK(fewest.best.front().layout.ranks == 1);
+  const auto cheapest =
+      searched(config, machine, {.ranks = 8, .objective = Objective::cost, .why = ""});
+  double least = 1e300;
+  for (const int ranks : {1, 2, 4, 8}) {
+    const auto fastest = searched(config, machine, {.ranks = ranks, .why = ""});
+    const double nodes = (ranks + 1) / 2;
+    const auto& best = fastest.best.front();
+    CHECK(*best.cost == Approx(nodes * predict::seconds_of(best.step->total())));
+    least = std::min(least, *best.cost);
+  }
+  CHECK(*cheapest.best.front().cost == Approx(least));
+}
+
+TEST_CASE("what a search cannot do without is named") {
+  const auto machine = small_machine(60 * mebibyte);
+  CHECK_THAT(refusal(small_config({"train.global_batch=auto"}), machine, {.ranks = 4, .why = ""}),
+             Catch::StartsWith("train.global_batch = auto"));
+  CHECK_THAT(
+      refusal(small_config(), machine, {.ranks = 4, .objective = Objective::cost, .why = ""}),
+      Catch::Contains("site.node_hour"));
+  CHECK_THAT(refusal(small_config(), small_machine(33 * mebibyte), {.ranks = 2, .why = ""}),
+             Catch::StartsWith("no layout fits into machine plain on 2 ranks: tp="));
+  CHECK_THAT(refusal(small_config(), machine, {.ranks = 7, .why = ""}),
+             Catch::StartsWith("no layout of this model and batch is legal on 7 ranks"));
+  CHECK_THAT(refusal(small_config(), machine, {.ranks = 4, .why = "tp=3"}),
+             Catch::StartsWith("--why: no layout with tp=3 is legal on 4 ranks"));
+  CHECK_THAT(refusal(small_config(), machine, {.ranks = 4, .why = "tensor=3"}),
+             Catch::StartsWith("--why: tensor=3 is no setting"));
+}
