@@ -71,10 +71,15 @@ void LayerOperations::add_product(std::vector<Operation>& list, const Linear& li
       costs_.product({rows_, linear.out, linear.in}, workload_.program.precision));
 }
 
-void LayerOperations::add_backward(std::vector<Operation>& list, const Linear& linear) const {
-  add(list, Part::compute, costs_.product({rows_, linear.in, linear.out}, backward_precision_));
+void LayerOperations::add_weight(std::vector<Operation>& list, const Linear& linear) const {
   add(list, Part::compute,
       costs_.accumulated_product({linear.out, linear.in, rows_}, backward_precision_));
+}
+
+void LayerOperations::add_backward(std::vector<Operation>& list, const Linear& linear,
+                                   BackwardHalf half) const {
+  add(list, Part::compute, costs_.product({rows_, linear.in, linear.out}, backward_precision_));
+  if (half == BackwardHalf::both) add_weight(list, linear);
 }
 
 Time LayerOperations::pass(double factor, double elements) const {
@@ -175,14 +180,19 @@ std::vector<Operation> LayerOperations::forward() const {
   return list;
 }
 
-std::vector<Operation> LayerOperations::backward(const config::ActivationSet& again) const {
+std::vector<Operation> LayerOperations::backward(const config::ActivationSet& again,
+                                                 BackwardHalf half) const {
   std::vector<Operation> list;
   if (again.has(Activation::layer)) {
     list = attention_half();
     const auto mlp = mlp_half(workload_.program.recomputes_last_product);
     list.insert(list.end(), mlp.begin(), mlp.end());
   } else {
-    if (again.has(Activation::mlp)) add_product(list, up_);
+    if (again.has(Activation::mlp)) {
+      // Backward as a whole gathers these rows once, for the gradient of the weights, too.
+      if (half == BackwardHalf::input) add_exchange(list, Side::gather);
+      add_product(list, up_);
+    }
     if (again.has(Activation::mlp) || again.has(Activation::activation)) {
       add(list, Part::compute, pass(1, rows_ * (up_.out + down_.in)));
     }
@@ -193,24 +203,34 @@ std::vector<Operation> LayerOperations::backward(const config::ActivationSet& ag
   }
   add_sum(list, backward_passes);
   add_exchange(list, Side::gather);
-  add_backward(list, down_);
+  add_backward(list, down_, half);
   add(list, Part::compute, pass(backward_passes, rows_ * (up_.out + down_.in)));
-  add_second_gather(list, again);
-  add_backward(list, up_);
+  if (half == BackwardHalf::both) add_second_gather(list, again);
+  add_backward(list, up_, half);
   add_exchange(list, Side::scatter);
   add_norm(list, backward_passes);
   add_sum(list, backward_passes);
   add_exchange(list, Side::gather);
-  add_backward(list, out_);
+  add_backward(list, out_, half);
   const auto time = costs_.attention_backward(attention());
   add(list, Part::compute, time);
   add_context(list, time, 2);
   add(list, Part::compute,
       pass(backward_passes * rotary_tensors(workload_.program.fused_passes), rows_ * qkv_.out));
-  add_second_gather(list, again);
-  add_backward(list, qkv_);
+  if (half == BackwardHalf::both) add_second_gather(list, again);
+  add_backward(list, qkv_, half);
   add_exchange(list, Side::scatter);
   add_norm(list, backward_passes);
+  overlap(list);
+  return list;
+}
+
+std::vector<Operation> LayerOperations::backward_weight() const {
+  std::vector<Operation> list;
+  for (const auto* linear : {&down_, &up_, &out_, &qkv_}) {
+    add_second_gather(list, {});
+    add_weight(list, *linear);
+  }
   overlap(list);
   return list;
 }

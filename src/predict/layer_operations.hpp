@@ -12,6 +12,10 @@
 /// Operations of the parts of a model for one micro-batch on one rank. Private to the room.
 namespace trireme::predict {
 
+/// Backward computes the gradient of its input and those of its weights; schedules that split it
+/// have an action for each.
+enum class BackwardHalf { input, weight, both };
+
 class LayerOperations {
  public:
   LayerOperations(const Machine& machine, const Workload& workload, const Placement& placement,
@@ -20,8 +24,10 @@ class LayerOperations {
   /// Calls of the host around an action.
   Operation begin() const;
   std::vector<Operation> forward() const;
-  /// With what backward computes again.
-  std::vector<Operation> backward(const config::ActivationSet& again) const;
+  /// `half` is both, or the input's, with what backward computes again.
+  std::vector<Operation> backward(const config::ActivationSet& again, BackwardHalf half) const;
+  /// The weights' half: by itself it gathers the rows of all gradients and inputs that it reads.
+  std::vector<Operation> backward_weight() const;
   std::vector<Operation> embedding() const;
   std::vector<Operation> embedding_backward() const;
   std::vector<Operation> head() const;
@@ -40,7 +46,8 @@ class LayerOperations {
 
   void add(std::vector<Operation>& list, Part part, Time time) const;
   void add_product(std::vector<Operation>& list, const Linear& linear) const;
-  void add_backward(std::vector<Operation>& list, const Linear& linear) const;
+  void add_weight(std::vector<Operation>& list, const Linear& linear) const;
+  void add_backward(std::vector<Operation>& list, const Linear& linear, BackwardHalf half) const;
   void add_norm(std::vector<Operation>& list, double factor) const;
   void add_sum(std::vector<Operation>& list, double factor) const;
   void add_exchange(std::vector<Operation>& list, Side side) const;

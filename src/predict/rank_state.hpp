@@ -20,11 +20,13 @@ struct Arrival {
 struct RankState {
   std::size_t action = 0;
   std::size_t piece = 0;
+  /// Pieces that have run.
+  std::size_t run = 0;
   Time stream{};
   Time host{};
   /// Links to the stages after and before.
-  Time forward_link{};
-  Time backward_link{};
+  Time link_after{};
+  Time link_before{};
   /// Begin of the piece before the next one.
   Time piece_begin{};
   std::size_t collectives = 0;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <optional>
 #include <queue>
+#include <tuple>
 #include <utility>
 
 namespace trireme::predict {
@@ -63,10 +64,11 @@ class Replay {
  private:
   struct Event {
     Time at{};
+    std::size_t run = 0;
     std::size_t team = 0;
-    /// Earliest first; of equal ones the lower team.
+    /// Earliest first, then fewest pieces: one of no time lets no rank overtake its equals.
     bool operator<(const Event& other) const {
-      return at != other.at ? at > other.at : team > other.team;
+      return std::tie(at, run, team) > std::tie(other.at, other.run, other.team);
     }
   };
 
@@ -85,6 +87,7 @@ class Replay {
       return next.micro_batch == 0 ? plan.first_forward : plan.forward;
     }
     const bool is_last = next.micro_batch + 1 == input_.schedule.micro_batches;
+    if (next.kind == ActionKind::backward_weight) return is_last ? plan.last_weight : plan.weight;
     return is_last ? plan.last_backward : plan.backward;
   }
 
@@ -95,17 +98,20 @@ class Replay {
                     of.micro_batch);
   }
 
+  /// Chunk on another stage with which the action exchanges a message; what a stage has is there.
   layout::ChunkPlace neighbour(std::size_t rank, const Action& of, bool later) const {
+    if (of.kind == ActionKind::backward_weight) return layout::no_place;
     const layout::ChunkPlace place{input_.ranks[rank].stage, of.virtual_stage};
     const auto placement = input_.schedule.placement();
-    return later ? placement.next(place) : placement.previous(place);
+    const auto found = later ? placement.next(place) : placement.previous(place);
+    return found.stage == place.stage ? layout::no_place : found;
   }
 
   /// Whether the rank's next piece begins with a message.
   bool receives(std::size_t rank) const {
     const auto& next = action(rank);
     return states_[rank].piece == 0 &&
-           neighbour(rank, next, next.kind != ActionKind::forward).stage >= 0;
+           neighbour(rank, next, next.kind != ActionKind::forward) != layout::no_place;
   }
 
   void issue_gather(std::size_t rank) {
@@ -148,7 +154,7 @@ class Replay {
       at = std::max(at, next->at);
     }
     queued_[team] = true;
-    events_.push({at, team});
+    events_.push({at, states_[teams_[team].front()].run, team});
   }
 
   Time on_core(std::size_t rank, Time at) const {
@@ -181,6 +187,7 @@ class Replay {
     state.parts[Part::compute] += end - begin - piece.work.tensor;
     state.stream = end;
     state.piece_begin = begin;
+    ++state.run;
     occupy_core(rank, end);
     if (piece.reduce > Time::zero()) {
       stream(rank).issue(state.collectives++, end, piece.reduce);
@@ -219,10 +226,13 @@ class Replay {
     const auto& simulated = input_.ranks[rank];
     const bool is_forward = done.kind == ActionKind::forward;
     const auto to = neighbour(rank, done, is_forward);
-    if (to.stage < 0) return;
-    const auto receiver = index_of(is_forward ? simulated.after : simulated.before);
+    if (to == layout::no_place) return;
+    // On its way up again a V's forward goes to the stage before.
+    const bool is_v = input_.schedule.placement().kind == layout::PlacementKind::v_shaped;
+    const bool to_after = is_v ? to.stage > simulated.stage : is_forward;
+    const auto receiver = index_of(to_after ? simulated.after : simulated.before);
     const auto took = input_.message(simulated.rank, input_.ranks[receiver].rank);
-    auto& link = is_forward ? state.forward_link : state.backward_link;
+    auto& link = to_after ? state.link_after : state.link_before;
     link = std::max(link, state.stream) + took;
     if (!input_.overlaps_messages) {
       state.parts[Part::pipeline] += link - state.stream;

@@ -10,7 +10,9 @@ namespace {
 /// A chunk's parts in the order of forward: embedding, layers, head.
 struct ChunkPart {
   Segment forward;
+  /// Whole, or the input's half.
   Segment backward;
+  Segment weight;
   double elements = 0;
 };
 
@@ -19,7 +21,12 @@ class StagePlanner {
   StagePlanner(const Workload& workload, const LayerOperations& operations,
                const OperationCosts& costs, const DataExchange& data)
       : workload_(workload), operations_(operations), costs_(costs), data_(data) {
+    const auto& micro = workload.micro_batches;
+    placement_ = {workload.degrees.pipeline, micro.virtual_stages,
+                  layout::placement_kind(micro.schedule)};
+    splits_backward_ = layout::splits_backward(micro.schedule);
     layer_forward_ = sum_of(operations.forward());
+    if (splits_backward_) layer_weight_ = sum_of(operations.backward_weight());
   }
 
   StagePlan plan(const std::vector<layout::LayerRange>& chunks, int stage, Time norm) {
@@ -27,9 +34,8 @@ class StagePlanner {
     int first_layer = 0;
     double elements = 0;
     for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
-      const bool is_first = stage == 0 && chunk == 0;
-      const bool is_last = stage + 1 == workload_.degrees.pipeline && chunk + 1 == chunks.size();
-      const auto parts = parts_of(chunks[chunk], first_layer, is_first, is_last);
+      const layout::ChunkPlace place{stage, static_cast<int>(chunk)};
+      const auto parts = parts_of(chunks[chunk], first_layer, place);
       first_layer += chunks[chunk].end - chunks[chunk].begin;
       for (const auto& part : parts) elements += part.elements;
       plan.chunks.push_back(chunk_plan(parts));
@@ -50,27 +56,36 @@ class StagePlanner {
       if (again.has(static_cast<config::Activation>(kind))) bits |= 1U << kind;
     }
     const auto [found, is_new] = layer_backward_.try_emplace(bits);
-    if (is_new) found->second = sum_of(operations_.backward(again));
+    if (is_new) {
+      const auto half = splits_backward_ ? BackwardHalf::input : BackwardHalf::both;
+      found->second = sum_of(operations_.backward(again, half));
+    }
     return found->second;
   }
 
-  std::vector<ChunkPart> parts_of(const layout::LayerRange& layers, int first_layer, bool is_first,
-                                  bool is_last) {
+  std::vector<ChunkPart> parts_of(const layout::LayerRange& layers, int first_layer,
+                                  layout::ChunkPlace place) {
     const auto& shape = workload_.shape;
     const double tensor = workload_.degrees.tensor;
     const double table = static_cast<double>(shape.vocabulary * shape.hidden) / tensor;
     std::vector<ChunkPart> parts;
-    if (is_first) {
+    if (placement_.is_first(place)) {
       parts.push_back(
-          {sum_of(operations_.embedding()), sum_of(operations_.embedding_backward()), table});
+          {sum_of(operations_.embedding()), sum_of(operations_.embedding_backward()), {}, table});
     }
     for (int layer = 0; layer < layers.end - layers.begin; ++layer) {
       const auto again = workload_.program.recompute.in_layer(first_layer + layer);
-      parts.push_back({layer_forward_, layer_backward(again), shape.layer_parameters() / tensor});
+      parts.push_back({layer_forward_, layer_backward(again), layer_weight_,
+                       shape.layer_parameters() / tensor});
     }
-    if (is_last) {
-      ChunkPart head{sum_of(operations_.head()), sum_of(operations_.head_backward()),
-                     shape.tied_head && is_first ? 0 : table};
+    if (placement_.is_last(place)) {
+      // One table serves both ends of the model where they are on one stage.
+      const bool shares_table =
+          shape.tied_head && placement_.first_stage() == placement_.last_stage();
+      ChunkPart head{sum_of(operations_.head()),
+                     sum_of(operations_.head_backward()),
+                     {},
+                     shares_table ? 0 : table};
       if (workload_.program.head_backward_in_forward) {
         head.forward.append(head.backward);
         head.backward = {};
@@ -94,8 +109,15 @@ class StagePlanner {
       plan.first_forward = forward_pieces(parts, true);
       for (auto& piece : plan.first_forward) piece.gather_from_start = true;
     }
-    plan.backward = backward_pieces(parts, reduces_always);
-    plan.last_backward = backward_pieces(parts, reduces);
+    if (splits_backward_) {
+      plan.backward = backward_pieces(parts, BackwardHalf::input, false);
+      plan.last_backward = plan.backward;
+      plan.weight = backward_pieces(parts, BackwardHalf::weight, reduces_always);
+      plan.last_weight = backward_pieces(parts, BackwardHalf::weight, reduces);
+    } else {
+      plan.backward = backward_pieces(parts, BackwardHalf::both, reduces_always);
+      plan.last_backward = backward_pieces(parts, BackwardHalf::both, reduces);
+    }
     return plan;
   }
 
@@ -120,17 +142,21 @@ class StagePlanner {
     return pieces;
   }
 
-  std::vector<Piece> backward_pieces(const std::vector<ChunkPart>& parts, bool reduces) const {
-    const bool gathers = shards_parameters();
-    const double bucket = gathers ? 0 : static_cast<double>(workload_.program.bucket_elements);
+  std::vector<Piece> backward_pieces(const std::vector<ChunkPart>& parts, BackwardHalf half,
+                                     bool reduces) const {
+    const double bucket =
+        shards_parameters() ? 0 : static_cast<double>(workload_.program.bucket_elements);
+    // The weights' gradients come from rows alone.
+    const bool gathers = shards_parameters() && half != BackwardHalf::weight;
     std::vector<Piece> pieces;
     double waiting = 0;
     bool is_open = false;
     for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+      const auto& work = half == BackwardHalf::weight ? part->weight : part->backward;
       if (is_open && !gathers) {
-        pieces.back().work.append(part->backward);
+        pieces.back().work.append(work);
       } else {
-        pieces.push_back({.work = pieces.empty() ? started(part->backward) : part->backward});
+        pieces.push_back({.work = pieces.empty() ? started(work) : work});
         if (gathers) pieces.back().gather = data_.gather(part->elements);
       }
       is_open = true;
@@ -149,7 +175,10 @@ class StagePlanner {
   const LayerOperations& operations_;
   const OperationCosts& costs_;
   const DataExchange& data_;
+  layout::Placement placement_;
+  bool splits_backward_ = false;
   Segment layer_forward_;
+  Segment layer_weight_;
   std::map<unsigned, Segment> layer_backward_;
 };
 

@@ -27,8 +27,12 @@ struct Piece {
 struct ChunkPlan {
   std::vector<Piece> first_forward;
   std::vector<Piece> forward;
+  /// Whole, or the half that computes the input's gradient.
   std::vector<Piece> backward;
   std::vector<Piece> last_backward;
+  /// The half that computes the weights' gradients, of schedules that split backward.
+  std::vector<Piece> weight = {};
+  std::vector<Piece> last_weight = {};
 };
 
 /// End of a step, behind a stage's last action.

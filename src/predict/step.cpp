@@ -66,13 +66,6 @@ base::Status check_micro_batches(const Workload& workload) {
   if (workload.shape.layers < 1 || workload.micro_batches.count < 1) {
     return base::usage_failure("a step has a layer and a micro-batch at least; give both");
   }
-  const auto schedule = workload.micro_batches.schedule;
-  if (layout::splits_backward(schedule)) {
-    return base::usage_failure(
-        base::format("parallel.schedule = {} has no predicted time (the two halves of backward are "
-                     "priced together); predict 1f1b or interleaved, or plan without a machine",
-                     layout::name(schedule)));
-  }
   return {};
 }
 

@@ -2,10 +2,12 @@
 #include "predict/layer_operations.hpp"
 
 #include "machines.hpp"
+#include "time_text.hpp"
 
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <utility>
 
 using namespace trireme;
 using namespace trireme::predict;
@@ -18,17 +20,35 @@ auto exchanges_in(const std::vector<Operation>& list) {
                        [](const Operation& each) { return each.part == Part::tensor; });
 }
 
+/// Operations of a layer on two tensor-parallel ranks that divide rows, too.
+struct DividedLayer {
+  Machine machine = tests::plain_machine();
+  Workload workload = divided();
+  Placement placement{machine, 2};
+  Links links{machine, placement.node_size()};
+  OperationCosts costs{machine, workload.program.precision, 1};
+  LayerOperations operations{machine, workload, placement, costs, links};
+
+  static Workload divided() {
+    auto workload = tests::small_workload();
+    workload.degrees.tensor = 2;
+    workload.program.sequence_parallel = true;
+    return workload;
+  }
+};
+
 /// Gathers and scatters of a layer's forward and backward.
 auto exchanges(const config::ActivationSet& again) {
-  const auto machine = tests::plain_machine();
-  auto workload = tests::small_workload();
-  workload.degrees.tensor = 2;
-  workload.program.sequence_parallel = true;
-  const Placement placement(machine, 2);
-  const Links links(machine, placement.node_size());
-  const OperationCosts costs(machine, workload.program.precision, 1);
-  const LayerOperations operations(machine, workload, placement, costs, links);
-  return exchanges_in(operations.forward()) + exchanges_in(operations.backward(again));
+  const DividedLayer layer;
+  return exchanges_in(layer.operations.forward()) +
+         exchanges_in(layer.operations.backward(again, BackwardHalf::both));
+}
+
+/// Those of the two halves of backward.
+auto exchanges_of_halves(const config::ActivationSet& again) {
+  const DividedLayer layer;
+  return std::pair(exchanges_in(layer.operations.backward(again, BackwardHalf::input)),
+                   exchanges_in(layer.operations.backward_weight()));
 }
 
 }  // namespace
@@ -41,4 +61,25 @@ TEST_CASE("a layer exchanges rows as often as the engine's, whatever it computes
   CHECK(exchanges({Activation::attention}) == 10);
   // Two gathers for both, and a scatter behind attention; none behind the last product.
   CHECK(exchanges({Activation::layer}) == 11);
+}
+
+TEST_CASE("the weights' half of backward gathers all rows that it reads again") {
+  // Two gathers and two scatters; of two gradients and two inputs the rows are gathered.
+  CHECK(exchanges_of_halves({}) == std::pair(4L, 4L));
+  // The input of the product that is computed again.
+  CHECK(exchanges_of_halves({Activation::mlp}) == std::pair(5L, 4L));
+  CHECK(exchanges_of_halves({Activation::attention}) == std::pair(4L, 4L));
+  CHECK(exchanges_of_halves({Activation::layer}) == std::pair(7L, 4L));
+}
+
+TEST_CASE("the halves of backward compute what it computes as a whole") {
+  const DividedLayer layer;
+  for (const auto& again : {config::ActivationSet{}, config::ActivationSet{Activation::mlp},
+                            config::ActivationSet{Activation::layer}}) {
+    const auto whole = sum_of(layer.operations.backward(again, BackwardHalf::both));
+    const auto input = sum_of(layer.operations.backward(again, BackwardHalf::input));
+    const auto weight = sum_of(layer.operations.backward_weight());
+    CHECK(weight.compute > Time::zero());
+    CHECK(whole.compute == input.compute + weight.compute);
+  }
 }
