@@ -64,7 +64,9 @@ double matrix_flops(const sharding::Sharding& sharding, const model::CostOfMatri
   return most;
 }
 
-predict::Program computed_program(const engine::EngineOptions& options, bool on_gpus) {
+predict::Program computed_program(const engine::EngineOptions& options,
+                                  const predict::Machine& machine) {
+  const bool on_gpus = !machine.node.computes_on_cores();
   const auto& sharding = options.sharding;
   const auto dtype = options.numerics.dtype;
   predict::Program program;
@@ -81,6 +83,7 @@ predict::Program computed_program(const engine::EngineOptions& options, bool on_
     program.update_flops = matrix_flops(engine::sharding_of(options), cost);
   }
   program.launch_gap = on_gpus ? launch_gap : call_gap;
+  if (machine.node.launch_gap > 0) program.launch_gap = machine.node.launch_gap;
   program.launches = options.memory.cuda_graphs == engine::CudaGraphs::yes ? 1 : layer_launches;
   return program;
 }
@@ -104,7 +107,7 @@ predict::Workload workload_of(const engine::EngineOptions& options,
       .count = schedule.micro_batches,
       .stage_layers =
           engine::stage_layers(options.model, schedule, mesh.degree(Axis::pipeline)).counts};
-  workload.program = computed_program(options, !machine.node.computes_on_cores());
+  workload.program = computed_program(options, machine);
   return workload;
 }
 

@@ -27,7 +27,8 @@ constexpr Range rate{.minimum = 1, .maximum = 1e21};
 constexpr Range seconds{.minimum = 0, .maximum = 1000};
 constexpr Range above_zero{.minimum = 0, .above = true};
 constexpr Range price{.minimum = 0, .maximum = 1e9, .above = true};
-constexpr Range part_of_one{.minimum = 0, .maximum = 1.5, .above = true};
+/// Parts of what a data sheet says; of what was measured or lies in caches it may be more.
+constexpr Range part_of_one{.minimum = 0, .maximum = 10, .above = true};
 
 /// Puts a number into a member of a part of the machine.
 template <auto Part, auto Member>
@@ -36,6 +37,17 @@ void store(Machine& machine, const Value& value) {
   using Number = std::remove_reference_t<decltype(to)>;
   to = std::holds_alternative<double>(value) ? static_cast<Number>(std::get<double>(value))
                                              : static_cast<Number>(std::get<std::int64_t>(value));
+}
+
+template <auto Part, auto Member>
+Value value(const Machine& machine) {
+  const auto& from = machine.*Part.*Member;
+  using Number = std::remove_cvref_t<decltype(from)>;
+  if constexpr (std::is_integral_v<Number>) {
+    return Value(static_cast<std::int64_t>(from));
+  } else {
+    return Value(from);
+  }
 }
 
 constexpr auto of_node = &Machine::node;
@@ -72,17 +84,17 @@ constexpr std::array key_rows{
     MachineKey{whole("node", "gpus", count_or_none,
                      "GPUs that fast links join; 0: the node's cores compute. Of a rack whose GPUs "
                      "one switch joins, all of them."),
-               Need::always, store<of_node, &Node::gpus>},
+               Need::always, store<of_node, &Node::gpus>, value<of_node, &Node::gpus>},
     MachineKey{whole("node", "cores", count, "Cores of the node."), Need::always,
-               store<of_node, &Node::cores>},
+               store<of_node, &Node::cores>, value<of_node, &Node::cores>},
     MachineKey{real("node", "peak.fp32", "FLOP/s", rate,
                     "Peak of products in fp32, of a GPU or of all cores."),
-               Need::always, store<of_node, &Node::peak_fp32>},
+               Need::always, store<of_node, &Node::peak_fp32>, value<of_node, &Node::peak_fp32>},
     MachineKey{real("node", "peak.bf16", "FLOP/s", rate, "Peak in bf16, without sparsity."),
-               Need::always, store<of_node, &Node::peak_bf16>},
+               Need::always, store<of_node, &Node::peak_bf16>, value<of_node, &Node::peak_bf16>},
     MachineKey{real("node", "peak.fp8", "FLOP/s", rate,
                     "Peak in fp8, without sparsity; bf16's where there is none."),
-               Need::optional, store<of_node, &Node::peak_fp8>},
+               Need::optional, store<of_node, &Node::peak_fp8>, value<of_node, &Node::peak_fp8>},
     MachineKey{{.section = "node",
                 .name = "memory",
                 .type = Type::bytes,
@@ -90,51 +102,75 @@ constexpr std::array key_rows{
                 .range = above_zero,
                 .documentation = "Memory of a GPU, or of the node."},
                Need::always,
-               store<of_node, &Node::memory>},
+               store<of_node, &Node::memory>,
+               value<of_node, &Node::memory>},
     MachineKey{real("node", "memory_rate", "bytes/s", rate,
                     "Rate of that memory, reads and writes together."),
-               Need::always, store<of_node, &Node::memory_rate>},
+               Need::always, store<of_node, &Node::memory_rate>,
+               value<of_node, &Node::memory_rate>},
+    MachineKey{
+        real("node", "launch_gap", "seconds", Range{.minimum = 0, .maximum = 1, .above = true},
+             "Time in which the host issues one operation; a program's own where it is "
+             "missing."),
+        Need::optional, store<of_node, &Node::launch_gap>, value<of_node, &Node::launch_gap>},
+    MachineKey{real("node", "disk_write", "bytes/s", rate,
+                    "Rate at which a node's ranks together write files of a run."),
+               Need::optional, store<of_node, &Node::disk_write>,
+               value<of_node, &Node::disk_write>},
     MachineKey{real("share", "product", "", part_of_one,
                     "Part of the peak that large products reach (with a table of products: factor "
                     "on its rates)."),
-               Need::always, store<of_shares, &Shares::product>},
+               Need::always, store<of_shares, &Shares::product>,
+               value<of_shares, &Shares::product>},
     MachineKey{real("share", "attention", "", part_of_one,
                     "Part of the peak that fused attention reaches."),
-               Need::always, store<of_shares, &Shares::attention>},
+               Need::always, store<of_shares, &Shares::attention>,
+               value<of_shares, &Shares::attention>},
     MachineKey{
         real("share", "memory", "", part_of_one, "Part of the memory's rate that kernels reach."),
-        Need::always, store<of_shares, &Shares::memory>},
+        Need::always, store<of_shares, &Shares::memory>, value<of_shares, &Shares::memory>},
     MachineKey{
         real("share", "link", "", part_of_one, "Part of the links' rates that collectives reach."),
-        Need::always, store<of_shares, &Shares::link>},
+        Need::always, store<of_shares, &Shares::link>, value<of_shares, &Shares::link>},
     MachineKey{whole("product", "processors", count_or_none, "Streaming multiprocessors of a GPU."),
-               Need::with_gpus, store<of_tiles, &Tiles::processors>},
+               Need::with_gpus, store<of_tiles, &Tiles::processors>,
+               value<of_tiles, &Tiles::processors>},
     MachineKey{whole("product", "tile_rows", count,
                      "Rows of the result that one of them computes at a time."),
-               Need::with_gpus, store<of_tiles, &Tiles::rows>},
+               Need::with_gpus, store<of_tiles, &Tiles::rows>, value<of_tiles, &Tiles::rows>},
     MachineKey{whole("product", "tile_columns", count, "Columns of that tile."), Need::with_gpus,
-               store<of_tiles, &Tiles::columns>},
+               store<of_tiles, &Tiles::columns>, value<of_tiles, &Tiles::columns>},
     MachineKey{real("product", "half_rate_terms", "", count_or_none,
                     "Terms of a result's sum at which a tile has half of its rate."),
-               Need::with_gpus, store<of_tiles, &Tiles::half_rate_terms>},
+               Need::with_gpus, store<of_tiles, &Tiles::half_rate_terms>,
+               value<of_tiles, &Tiles::half_rate_terms>},
     MachineKey{whole("product", "for_collectives", count_or_none,
                      "Multiprocessors that a collective takes from products beside it."),
-               Need::with_gpus, store<of_tiles, &Tiles::for_collectives>},
+               Need::with_gpus, store<of_tiles, &Tiles::for_collectives>,
+               value<of_tiles, &Tiles::for_collectives>},
     MachineKey{measured("product", "rates", "m,n,k,FLOP/s; ...",
                         "Measured products of an [m, k] and a [k, n] matrix; other shapes take the "
                         "formula's rate times what those nearest to them have over it."),
                Need::optional,
                [](Machine& machine, const Value& value) {
                  machine.products = products_of(std::get<std::string>(value));
-               }},
+               },
+               [](const Machine& machine) { return Value(table_text(machine.products)); }},
+    MachineKey{measured("product", "rates_fp32", "m,n,k,FLOP/s; ...",
+                        "The same in fp32; those of rates, over that peak, where there are none."),
+               Need::optional,
+               [](Machine& machine, const Value& value) {
+                 machine.products_fp32 = products_of(std::get<std::string>(value));
+               },
+               [](const Machine& machine) { return Value(table_text(machine.products_fp32)); }},
     MachineKey{
         real("link.node", "rate", "bytes/s", rate, "Rate of a GPU's links in the node, one way."),
-        Need::always, store<of_inside, &Link::rate>},
+        Need::always, store<of_inside, &Link::rate>, value<of_inside, &Link::rate>},
     MachineKey{real("link.node", "latency", "seconds", seconds,
                     "Time that any collective in the node takes."),
-               Need::always, store<of_inside, &Link::latency>},
+               Need::always, store<of_inside, &Link::latency>, value<of_inside, &Link::latency>},
     MachineKey{real("link.node", "hop", "seconds", seconds, "Time of each of its steps."),
-               Need::always, store<of_inside, &Link::hop>},
+               Need::always, store<of_inside, &Link::hop>, value<of_inside, &Link::hop>},
     MachineKey{
         measured("link.node", "messages", "bytes,seconds; ...",
                  "Measured messages in the node, in ascending order; they stand for rate and "
@@ -142,37 +178,42 @@ constexpr std::array key_rows{
         Need::optional,
         [](Machine& machine, const Value& value) {
           machine.inside.messages = messages_of(std::get<std::string>(value));
-        }},
+        },
+        [](const Machine& machine) { return Value(table_text(machine.inside.messages)); }},
     MachineKey{whole("link.network", "nics", count, "Network interfaces of the node."),
                Need::always,
                [](Machine& machine, const Value& value) {
                  machine.nics = static_cast<int>(std::get<std::int64_t>(value));
-               }},
+               },
+               [](const Machine& machine) { return Value(std::int64_t{machine.nics}); }},
     MachineKey{
         real("link.network", "rate", "bytes/s", rate, "Rate of one network interface, one way."),
-        Need::always, store<of_network, &Link::rate>},
+        Need::always, store<of_network, &Link::rate>, value<of_network, &Link::rate>},
     MachineKey{real("link.network", "latency", "seconds", seconds,
                     "Time that any collective between nodes takes."),
-               Need::always, store<of_network, &Link::latency>},
+               Need::always, store<of_network, &Link::latency>, value<of_network, &Link::latency>},
     MachineKey{real("link.network", "hop", "seconds", seconds, "Time of each of its steps."),
-               Need::always, store<of_network, &Link::hop>},
+               Need::always, store<of_network, &Link::hop>, value<of_network, &Link::hop>},
     MachineKey{measured("link.network", "messages", "bytes,seconds; ...",
                         "Measured messages between nodes, as in the node."),
                Need::optional,
                [](Machine& machine, const Value& value) {
                  machine.network.messages = messages_of(std::get<std::string>(value));
-               }},
+               },
+               [](const Machine& machine) { return Value(table_text(machine.network.messages)); }},
     MachineKey{real("link.network", "oversubscription", "", count,
                     "By how much the network above the nodes is narrower than their interfaces."),
                Need::always,
                [](Machine& machine, const Value& value) {
                  machine.oversubscription = std::get<double>(value);
-               }},
+               },
+               [](const Machine& machine) { return Value(machine.oversubscription); }},
     MachineKey{
         real("site", "node_hour", "an hour", price,
              "Price of a node, in any currency: what `--objective cost` counts."),
         Need::optional,
-        [](Machine& machine, const Value& value) { machine.node_hour = std::get<double>(value); }},
+        [](Machine& machine, const Value& value) { machine.node_hour = std::get<double>(value); },
+        [](const Machine& machine) { return Value(machine.node_hour); }},
 };
 
 std::string_view need_text(Need need) {

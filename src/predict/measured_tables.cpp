@@ -69,4 +69,22 @@ std::vector<MeasuredMessage> messages_of(std::string_view text) {
   return messages;
 }
 
+std::string table_text(const std::vector<MeasuredProduct>& products) {
+  std::vector<std::string> rows;
+  for (const auto& row : products) {
+    rows.push_back(base::format("{},{},{},{}", base::number_text(row.m), base::number_text(row.n),
+                                base::number_text(row.k), base::number_text(row.rate)));
+  }
+  return base::format("{}", base::join(rows, "; "));
+}
+
+std::string table_text(const std::vector<MeasuredMessage>& messages) {
+  std::vector<std::string> rows;
+  for (const auto& row : messages) {
+    rows.push_back(
+        base::format("{},{}", base::number_text(row.bytes), base::number_text(row.seconds)));
+  }
+  return base::format("{}", base::join(rows, "; "));
+}
+
 }  // namespace trireme::predict

@@ -4,6 +4,7 @@
 #include "trireme/base/result.hpp"
 #include "trireme/predict/machine.hpp"
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -18,5 +19,9 @@ base::Status check_table(std::string_view text, std::size_t columns, FirstColumn
 /// Rows of texts that check_table() accepts.
 std::vector<MeasuredProduct> products_of(std::string_view text);
 std::vector<MeasuredMessage> messages_of(std::string_view text);
+
+/// The inverse of both; empty without rows.
+std::string table_text(const std::vector<MeasuredProduct>& products);
+std::string table_text(const std::vector<MeasuredMessage>& messages);
 
 }  // namespace trireme::predict

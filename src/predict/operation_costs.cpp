@@ -68,26 +68,31 @@ double OperationCosts::formula_rate(const Product& product, Precision precision)
   return peak(precision) * tile_share(product);
 }
 
-double OperationCosts::measured_factor(const Product& product) const {
+double OperationCosts::measured_factor(const Product& product, Precision precision) const {
+  const bool in_fp32 = precision == Precision::fp32 && !machine_.products_fp32.empty();
+  const auto& table = in_fp32 ? machine_.products_fp32 : machine_.products;
   double weights = 0;
   double sum = 0;
-  for (const auto& measured : machine_.products) {
+  for (const auto& measured : table) {
     const Product other{measured.m, measured.n, measured.k};
     const double distance = square(std::log2(product.m / other.m)) +
                             square(std::log2(product.n / other.n)) +
                             square(std::log2(product.k / other.k));
     // Measured on the whole node: the rank's share is in the formula's rate alone.
-    const double ratio = measured.rate * node_share_ / formula_rate(other, Precision::bf16);
+    const double ratio = measured.rate * node_share_ /
+                         formula_rate(other, in_fp32 ? Precision::fp32 : Precision::bf16);
     if (distance == 0) return ratio;
-    // Shepard's interpolation: nearer ones count more.
-    weights += 1 / distance;
-    sum += std::log(ratio) / distance;
+    // Shepard's interpolation: nearer ones count more, and many far ones not much.
+    const double weight = 1 / square(distance);
+    weights += weight;
+    sum += std::log(ratio) * weight;
   }
   return weights == 0 ? 1 : std::exp(sum / weights);
 }
 
 double OperationCosts::rate(const Product& product, Precision precision) const {
-  return machine_.share.product * formula_rate(product, precision) * measured_factor(product);
+  return machine_.share.product * formula_rate(product, precision) *
+         measured_factor(product, precision);
 }
 
 Time OperationCosts::timed_product(const Product& product, Precision precision,

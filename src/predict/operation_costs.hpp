@@ -52,7 +52,7 @@ class OperationCosts {
   double tile_share(const Product& product) const;
   /// The formula's rate, without what was measured.
   double formula_rate(const Product& product, Precision precision) const;
-  double measured_factor(const Product& product) const;
+  double measured_factor(const Product& product, Precision precision) const;
   Time timed_product(const Product& product, Precision precision, double result_bytes) const;
   Time attention_time(const Attention& attention, double products, double score_passes) const;
 

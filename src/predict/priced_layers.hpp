@@ -58,7 +58,7 @@ class PricedLayers {
       if (again.has(static_cast<config::Activation>(kind))) bits |= 1U << kind;
     }
     const auto [found, is_new] = backward_.try_emplace(bits);
-    if (is_new) found->second = sum_of(operations_.backward(again));
+    if (is_new) found->second = sum_of(operations_.backward(again, BackwardHalf::both));
     return found->second;
   }
 

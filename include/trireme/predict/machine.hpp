@@ -9,6 +9,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace trireme::predict {
@@ -41,6 +42,10 @@ struct Node {
   /// Memory of a GPU, or of the node; bytes, and bytes a second.
   std::int64_t memory = 0;
   double memory_rate = 0;
+  /// Seconds in which the host issues one operation; 0: a program's own.
+  double launch_gap = 0;
+  /// Bytes a second that a node's ranks write to the disk of runs; 0: not known.
+  double disk_write = 0;
 
   bool computes_on_cores() const { return gpus == 0; }
 };
@@ -87,7 +92,9 @@ struct Machine {
   /// Network interfaces of a node, and by how much the network's upper levels are narrower.
   int nics = 1;
   double oversubscription = 1;
+  /// In bf16, and in fp32.
   std::vector<MeasuredProduct> products;
+  std::vector<MeasuredProduct> products_fp32;
   /// Price of a node for an hour, in any currency; 0: none is known.
   double node_hour = 0;
   /// Source of each key: a page, a data sheet, a command.
@@ -98,12 +105,18 @@ struct Machine {
 /// The failure lists every mistake found, one a line.
 base::Result<Machine> read_machine(const std::filesystem::path& path);
 
+/// A file that reads back as this machine: keys that may be missing are where they have a value.
+/// `heading` is its first line, a comment.
+std::string machine_text(const Machine& machine, std::string_view heading);
+
 /// A key of machine files. `required` is empty, or says in which files it must stand.
 struct MachineKey {
   schema::Key key;
   enum class Need { always, with_gpus, optional };
   Need need = Need::always;
   void (*store)(Machine& machine, const schema::Value& value) = nullptr;
+  /// The value of a machine; of a table without rows an empty text.
+  schema::Value (*value)(const Machine& machine) = nullptr;
 };
 /// All keys but the sources, in the order in which they are shown.
 std::span<const MachineKey> machine_keys();

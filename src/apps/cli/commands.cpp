@@ -7,10 +7,11 @@ std::vector<Command> commands() {
   return {
       train_command(),     eval_command(),      generate_command(),   probe_command(),
       tokenizer_command(), data_command(),      checkpoint_command(), config_command(),
-      layout_command(),    ownership_command(), plan_command(),       topology_command(),
-      why_command(),       runs_command(),      watch_command(),      compare_command(),
-      report_command(),    profile_command(),   trace_command(),      track_command(),
-      graph_command(),     bench_command(),     completion_command(), man_command(),
+      layout_command(),    ownership_command(), plan_command(),       preflight_command(),
+      topology_command(),  why_command(),       runs_command(),       watch_command(),
+      compare_command(),   report_command(),    profile_command(),    trace_command(),
+      track_command(),     graph_command(),     bench_command(),      completion_command(),
+      man_command(),
   };
 }
 

@@ -28,6 +28,7 @@ Command layout_command();
 Command man_command();
 Command ownership_command();
 Command plan_command();
+Command preflight_command();
 Command generate_command();
 Command graph_command();
 Command probe_command();
