@@ -57,17 +57,20 @@ void PipelineExecutor::poll() {
 layers::Chunk::Places PipelineExecutor::places_of(const Action& action) const {
   const auto& buffers = stage_.buffers[chunk_of(action)];
   return {.slot = action.micro_batch % buffers.activations,
+          .operands = action.micro_batch % buffers.operands,
           .left = buffers.left == 0 ? 0 : action.micro_batch % buffers.left};
 }
 
 int PipelineExecutor::part_of(const Action& action) const {
   // Forward reads nothing of what another place of `left` holds.
   const bool forward = action.kind == ActionKind::forward;
-  const int left = forward ? 0 : places_of(action).left;
+  const auto places = places_of(action);
+  const int left = forward ? 0 : places.left;
+  const int kept = left * stage_.buffers[chunk_of(action)].operands + places.operands;
   const int chunks = static_cast<int>(stage_.chunks.size());
   const int weights = action.kind == ActionKind::backward_weight ? 1 : 0;
   const int backward = 1 + 2 * weights + (tells(action) ? 1 : 0);
-  return 5 * (left * chunks + action.virtual_stage) + (forward ? 0 : backward);
+  return 5 * (kept * chunks + action.virtual_stage) + (forward ? 0 : backward);
 }
 
 PipelineExecutor::Completed PipelineExecutor::teller_of(const Action& action) {
@@ -100,7 +103,7 @@ void PipelineExecutor::forward(const Action& action, const layers::MicroBatch& b
   const auto given =
       stage_.batches.load_static_input(chunk, static_cast<std::size_t>(places.slot), batch);
   run_part({part_of(action), {input.raw(), output.raw()}}, given,
-           [&] { stage_.chunks[chunk].forward(given, places.slot, input, output); });
+           [&] { stage_.chunks[chunk].forward(given, places, input, output); });
   messages.send_output(action.micro_batch);
   if (messages.is_last()) kernels_.start_sum(stage_.chunks[chunk].losses());
 }
@@ -111,11 +114,12 @@ void PipelineExecutor::backward(const Action& action, const layers::MicroBatch& 
   auto& messages = stage_.messages[chunk];
   const auto d_output = messages.output_gradient(action.micro_batch, *waiting_);
   const auto d_input = messages.input_gradient_buffer(action.micro_batch);
-  const auto slot = places_of(action).slot;
+  const auto places = places_of(action);
   const auto input = messages.kept_input(action.micro_batch);
-  const auto given = stage_.batches.static_input(chunk, static_cast<std::size_t>(slot), batch);
+  const auto given =
+      stage_.batches.static_input(chunk, static_cast<std::size_t>(places.slot), batch);
   run_part({part_of(action), {input.raw(), d_output.raw(), d_input.raw()}}, given, [&] {
-    stage_.chunks[chunk].backward(given, slot, input, d_output, d_input, teller_of(action));
+    stage_.chunks[chunk].backward(given, places, input, d_output, d_input, teller_of(action));
   });
   messages.send_input_gradient(action.micro_batch);
 }

@@ -15,18 +15,6 @@ using device::Tensor;
 using telemetry::SpanKind;
 using telemetry::SpanScope;
 
-namespace {
-
-/// Activations that a part's weights read.
-PartActivations operands(const PartActivations& kept, const PartGradients& left) {
-  PartActivations operands;
-  operands.input = kept.input ? kept.input : left.input;
-  operands.middle = kept.middle ? kept.middle : left.middle;
-  return operands;
-}
-
-}  // namespace
-
 TransformerLayer::TransformerLayer(const StageContext& context, const model::StageParameters& stage,
                                    int layer, const RotaryTables& rotary, ActivationSet discarded)
     : context_(context),
@@ -46,6 +34,17 @@ LayerActivations TransformerLayer::allocate(device::Arena& arena, ActivationSet 
   if (keeps_any) kept.channel_norm = channel_norm_.allocate(arena);
   kept.channel = channel_->allocate(arena, discarded);
   return kept;
+}
+
+LayerOperands TransformerLayer::allocate_operands(device::Arena& arena,
+                                                  ActivationSet discarded) const {
+  return {mixer_->allocate_operands(arena, discarded),
+          channel_->allocate_operands(arena, discarded)};
+}
+
+void TransformerLayer::bind(LayerActivations& kept, const LayerOperands& operands) const {
+  mixer_->bind(*kept.mixer, operands.mixer);
+  channel_->bind(*kept.channel, operands.channel);
 }
 
 LayerActivations TransformerLayer::completed(const LayerActivations& kept,
@@ -97,7 +96,8 @@ void TransformerLayer::forward(const MicroBatch& batch, const Tensor& x,
 
 void TransformerLayer::decode(const CachedRows& rows, const Tensor& x) const {
   const device::ArenaScope scope(context_.workspace);
-  const auto working = allocate(context_.workspace, {});
+  auto working = allocate(context_.workspace, {});
+  bind(working, allocate_operands(context_.workspace, {}));
   const auto branch = context_.workspace.allocate(context_.dtype, {x.dim(0), x.dim(1)});
   mixer_norm_.forward(x, working.mixer_norm, working.mixer->input);
   mixer_->decode(rows, *working.mixer, branch);
@@ -166,12 +166,12 @@ void TransformerLayer::backward_input(const MicroBatch& batch, const Tensor& x,
   propagate(batch, x, discarded_.empty() ? kept : again, d_out, d_x, Weights::later, left);
 }
 
-void TransformerLayer::backward_weight(const LayerActivations& kept, const Tensor& d_out,
+void TransformerLayer::backward_weight(const LayerOperands& kept, const Tensor& d_out,
                                        const LayerGradients& left) const {
   const SpanScope span(SpanKind::layer_backward_weight, {.number = layer_});
-  add_weight_gradients(*channel_, operands(*kept.channel, left.channel),
-                       left.channel.d_out ? left.channel.d_out : d_out, left.channel);
-  add_weight_gradients(*mixer_, operands(*kept.mixer, left.mixer), left.mixer.d_out, left.mixer);
+  add_weight_gradients(*channel_, kept.channel, left.channel.d_out ? left.channel.d_out : d_out,
+                       left.channel);
+  add_weight_gradients(*mixer_, kept.mixer, left.mixer.d_out, left.mixer);
 }
 
 void TransformerLayer::propagate(const MicroBatch& batch, const Tensor& x,
@@ -185,12 +185,15 @@ void TransformerLayer::propagate(const MicroBatch& batch, const Tensor& x,
   const Tensor rooms[] = {room_for_rows(context_, arena), room_for_rows(context_, arena)};
   const bool gathers_inputs = is_together && !(whole.channel->all_rows && whole.mixer->all_rows);
   const auto inputs = gathers_inputs ? room_for_rows(context_, arena) : Tensor{};
-  const auto with_room = [&](const LayerPart& part, const PartGradients& given) {
-    return given.d_wide ? given : part.allocate_gradients(arena);
+  const auto with_room = [&](const LayerPart& part, const PartActivations& kept,
+                             PartGradients given) {
+    if (!given.d_wide) given.d_wide = part.place_of_gradient(arena, kept);
+    return given;
   };
-  PartBackward channel(context_, *channel_, *whole.channel, with_room(*channel_, left.channel),
+  PartBackward channel(context_, *channel_, *whole.channel,
+                       with_room(*channel_, *whole.channel, left.channel),
                        {rooms[0], rooms[1], inputs});
-  PartBackward mixer(context_, *mixer_, *whole.mixer, with_room(*mixer_, left.mixer),
+  PartBackward mixer(context_, *mixer_, *whole.mixer, with_room(*mixer_, *whole.mixer, left.mixer),
                      {rooms[1], rooms[0], inputs});
   const auto stays = left.mixer.d_out;
   const auto d_norm = context_.stream(arena);
@@ -206,12 +209,13 @@ void TransformerLayer::propagate(const MicroBatch& batch, const Tensor& x,
   mixer_norm_.backward(d_norm, x, whole.mixer_norm, d_sum, d_x);
 }
 
-void TransformerLayer::add_weight_gradients(const LayerPart& part, const PartActivations& kept,
+void TransformerLayer::add_weight_gradients(const LayerPart& part, const PartOperands& kept,
                                             const Tensor& d_out, PartGradients left) const {
   const device::ArenaScope scope(context_.workspace);
   left.d_out = gather_rows(context_, d_out);
-  part.backward_weight_back(kept.middle, left);
-  part.backward_weight_wide(gather_rows(context_, kept.input), left);
+  if (!left.d_wide) left.d_wide = kept.wide;
+  part.backward_weight_back(kept.middle ? kept.middle : left.middle, left);
+  part.backward_weight_wide(gather_rows(context_, kept.input ? kept.input : left.input), left);
 }
 
 }  // namespace trireme::layers

@@ -9,6 +9,12 @@
 
 namespace trireme::layers {
 
+/// Activations of a layer that gradients of its weights read.
+struct LayerOperands {
+  PartOperands mixer;
+  PartOperands channel;
+};
+
 /// Activations that a layer keeps from forward for backward. Its input x is kept by its producer.
 struct LayerActivations {
   NormStatistics mixer_norm;
@@ -32,8 +38,13 @@ class TransformerLayer {
   TransformerLayer(const StageContext& context, const model::StageParameters& stage, int layer,
                    const RotaryTables& rotary, ActivationSet discarded);
 
-  /// Activations to keep; empty when the whole layer is computed again.
+  /// Activations to keep, but for operands; empty when the whole layer is computed again.
   LayerActivations allocate(device::Arena& arena) const { return allocate(arena, discarded_); }
+  LayerOperands allocate_operands(device::Arena& arena) const {
+    return allocate_operands(arena, discarded_);
+  }
+  /// Makes the operands of a micro-batch a part of what is kept of it.
+  void bind(LayerActivations& kept, const LayerOperands& operands) const;
 
   // x, out, d_out, d_x: [local_rows, hidden].
   void forward(const MicroBatch& batch, const device::Tensor& x, const LayerActivations& kept,
@@ -57,11 +68,12 @@ class TransformerLayer {
                       const LayerActivations& kept, const device::Tensor& d_out,
                       const device::Tensor& d_x, const LayerGradients& left) const;
   /// Gradients of the matrices, from what is kept and left.
-  void backward_weight(const LayerActivations& kept, const device::Tensor& d_out,
+  void backward_weight(const LayerOperands& kept, const device::Tensor& d_out,
                        const LayerGradients& left) const;
 
  private:
   LayerActivations allocate(device::Arena& arena, ActivationSet discarded) const;
+  LayerOperands allocate_operands(device::Arena& arena, ActivationSet discarded) const;
   /// Activations with places for those that are not kept: those of `left`, or in the workspace.
   LayerActivations completed(const LayerActivations& kept, const LayerGradients& left) const;
   /// Activations in full: those that are not kept are computed again.
@@ -79,7 +91,7 @@ class TransformerLayer {
                  const device::Tensor& d_out, const device::Tensor& d_x, Weights weights,
                  const LayerGradients& left) const;
   /// Gradients of a part's matrices; d_out: [local_rows, hidden].
-  void add_weight_gradients(const LayerPart& part, const PartActivations& kept,
+  void add_weight_gradients(const LayerPart& part, const PartOperands& kept,
                             const device::Tensor& d_out, PartGradients left) const;
   /// Gradient through a branch's dropout: a masked copy, in `room` or in the workspace, or d_out
   /// itself.

@@ -9,6 +9,15 @@
 
 namespace trireme::layers {
 
+/// Activations that gradients of weights read, and that are kept for them; empty if they are
+/// computed again.
+struct PartOperands {
+  device::Tensor input;   // [local_rows, hidden]: the normalised residual stream
+  device::Tensor middle;  // [rows, width]: what the row-parallel GEMM back reads
+  device::Tensor wide;    // [rows, width], where its gradient is written over it: the
+                          // column-parallel GEMM's output
+};
+
 /// Activations that a part of a layer keeps from forward for backward. All parts have these; each
 /// kind of part has more.
 struct PartActivations {
@@ -45,13 +54,20 @@ class LayerPart {
   LayerPart& operator=(const LayerPart&) = delete;
   virtual ~LayerPart() = default;
 
-  /// Activations that backward needs, but those that are discarded.
+  /// Activations that backward needs, but operands and those that are discarded.
   virtual Kept allocate(device::Arena& arena, ActivationSet discarded) const = 0;
+  virtual PartOperands allocate_operands(device::Arena& arena, ActivationSet discarded) const = 0;
+  /// Makes the operands a part of what is kept.
+  virtual void bind(PartActivations& kept, const PartOperands& operands) const {
+    kept.input = operands.input;
+    kept.middle = operands.middle;
+  }
   /// The same, with a place for each that is missing: that of `gradients`, or in the workspace.
   virtual Kept completed(const PartActivations& kept, const PartGradients& gradients) const = 0;
-  /// Room for d_wide.
-  virtual PartGradients allocate_gradients(device::Arena& arena) const = 0;
-  /// Room for all but d_out, where the weights' gradients come later.
+  /// Place of d_wide: over an activation that nobody reads again, or in the arena.
+  virtual device::Tensor place_of_gradient(device::Arena& arena,
+                                           const PartActivations& kept) const = 0;
+  /// Room for what has none in the operands, but d_out, where the weights' gradients come later.
   virtual PartGradients allocate_left(device::Arena& arena, ActivationSet discarded) const = 0;
 
   /// Reads kept.input and writes all others. out: [local_rows, hidden].

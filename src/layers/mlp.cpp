@@ -41,13 +41,25 @@ Tensor MlpBlock::place_of_activated(device::Arena& arena) const {
 LayerPart::Kept MlpBlock::allocate(device::Arena& arena, ActivationSet discarded) const {
   auto kept = std::make_unique<MlpActivations>();
   if (discarded.has(Activation::layer)) return kept;
-  const bool keeps_wide = !discarded.has(Activation::mlp);
-  if (!discarded.has(Activation::norms)) kept->input = context_.stream(arena);
-  if (keeps_wide) kept->wide = place_of_wide(arena);
-  if (keeps_wide && !discarded.has(Activation::activation)) {
-    kept->middle = place_of_activated(arena);
-  }
+  if (!gated_ && !discarded.has(Activation::mlp)) kept->wide = place_of_wide(arena);
   return kept;
+}
+
+PartOperands MlpBlock::allocate_operands(device::Arena& arena, ActivationSet discarded) const {
+  PartOperands operands;
+  if (discarded.has(Activation::layer)) return operands;
+  const bool keeps_wide = !discarded.has(Activation::mlp);
+  if (!discarded.has(Activation::norms)) operands.input = context_.stream(arena);
+  if (keeps_wide && gated_) operands.wide = place_of_wide(arena);
+  if (keeps_wide && !discarded.has(Activation::activation)) {
+    operands.middle = place_of_activated(arena);
+  }
+  return operands;
+}
+
+void MlpBlock::bind(PartActivations& kept, const PartOperands& operands) const {
+  LayerPart::bind(kept, operands);
+  if (gated_) static_cast<MlpActivations&>(kept).wide = operands.wide;
 }
 
 LayerPart::Kept MlpBlock::completed(const PartActivations& kept,
@@ -56,20 +68,22 @@ LayerPart::Kept MlpBlock::completed(const PartActivations& kept,
   auto whole = std::make_unique<MlpActivations>(mlp_of(kept));
   if (!whole->input) whole->input = gradients.input;
   if (!whole->input) whole->input = context_.stream(arena);
+  if (!whole->wide && gated_) whole->wide = gradients.d_wide;
   if (!whole->wide) whole->wide = place_of_wide(arena);
   if (!whole->middle) whole->middle = gradients.middle;
   if (!whole->middle) whole->middle = place_of_activated(arena);
   return whole;
 }
 
-PartGradients MlpBlock::allocate_gradients(device::Arena& arena) const {
-  return {{}, place_of_wide(arena), {}, {}};
+Tensor MlpBlock::place_of_gradient(device::Arena& arena, const PartActivations& kept) const {
+  // SwiGLU's gradient of an element reads that element alone; the other's is a GEMM's epilogue.
+  return gated_ ? mlp_of(kept).wide : place_of_wide(arena);
 }
 
 PartGradients MlpBlock::allocate_left(device::Arena& arena, ActivationSet discarded) const {
   PartGradients gradients;
-  gradients.d_wide = place_of_wide(arena);
   const bool all = discarded.has(Activation::layer);
+  if (all || discarded.has(Activation::mlp) || !gated_) gradients.d_wide = place_of_wide(arena);
   if (all || discarded.has(Activation::norms)) gradients.input = context_.stream(arena);
   if (all || discarded.has(Activation::mlp) || discarded.has(Activation::activation)) {
     gradients.middle = place_of_activated(arena);

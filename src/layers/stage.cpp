@@ -23,13 +23,21 @@ constexpr model::Place head_place{model::Place::Kind::head, 0};
 
 }  // namespace
 
-/// Tensors of one micro-batch that the chunk keeps between forward and backward.
+/// Tensors of one micro-batch that the chunk keeps from forward until it has its weights'
+/// gradients.
+struct Operands {
+  std::vector<LayerOperands> layers;
+  /// Gradient of the head's input: the head does its backward in forward.
+  Tensor head_gradient;
+};
+
+/// Tensors of one micro-batch that the chunk keeps between forward and the gradient of its input,
+/// among them the operands of where the micro-batch is.
 struct Slot {
   /// boundary[l]: input of layer l; the first is the caller's unless this chunk embeds. The last
   /// chunk has one more: the head's input.
   std::vector<Tensor> boundaries;
   std::vector<LayerActivations> layers;
-  /// Gradient of the head's input: the head does its backward in forward.
   Tensor head_gradient;
 };
 
@@ -49,6 +57,7 @@ struct Chunk::Parts {
   std::vector<TransformerLayer> layers;
   std::optional<Head> head;
   std::vector<Slot> slots;
+  std::vector<Operands> all_operands;
   std::vector<Left> all_left;
   Tensor losses;
 
@@ -59,11 +68,27 @@ struct Chunk::Parts {
       slot.boundaries.push_back(given ? Tensor{} : context.stream(arena));
       slot.layers.push_back(layers[layer].allocate(arena));
     }
-    if (role.last) {
-      slot.boundaries.push_back(context.stream(arena));
-      slot.head_gradient = context.stream(arena);
-    }
+    if (role.last) slot.boundaries.push_back(context.stream(arena));
     return slot;
+  }
+
+  Operands make_operands(device::Arena& arena) const {
+    Operands operands;
+    for (const auto& layer : layers) operands.layers.push_back(layer.allocate_operands(arena));
+    if (role.last) operands.head_gradient = context.stream(arena);
+    return operands;
+  }
+
+  /// Activations of a micro-batch. A part that is launched as a graph does not come here: whoever
+  /// does binds anew.
+  Slot& held_in(Places places) {
+    auto& held = slots[static_cast<std::size_t>(places.slot)];
+    const auto& operands = all_operands[static_cast<std::size_t>(places.operands)];
+    for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+      layers[layer].bind(held.layers[layer], operands.layers[layer]);
+    }
+    held.head_gradient = operands.head_gradient;
+    return held;
   }
 
   Left make_left(device::Arena& arena) const {
@@ -121,9 +146,9 @@ struct Chunk::Parts {
   }
 
   /// Embedding, if any, and all layers; the last boundary is the head's input.
-  const Slot& run_layers(const MicroBatch& batch, int slot, const Tensor& input,
+  const Slot& run_layers(const MicroBatch& batch, Places places, const Tensor& input,
                          const Tensor& output) {
-    auto& held = slots[static_cast<std::size_t>(slot)];
+    auto& held = held_in(places);
     if (layers.empty() && !role.last) {
       hand_on(batch, input, output);
       return held;
@@ -162,7 +187,7 @@ std::vector<model::Place> Chunk::Role::places() const {
 Chunk::Chunk(const StageContext& context, const model::StageParameters& stage, const Role& role,
              const layout::ChunkBuffers& buffers, device::Arena& activations,
              device::Arena& constants)
-    : parts_(new Parts{context, role, {}, {}, {}, {}, {}, {}, {}}) {
+    : parts_(new Parts{context, role, {}, {}, {}, {}, {}, {}, {}, {}}) {
   const auto& config = context.config;
   if (config.has_rotary()) {
     parts_->rotary = make_rotary_tables(context, context.sequence_length, constants);
@@ -180,6 +205,9 @@ Chunk::Chunk(const StageContext& context, const model::StageParameters& stage, c
   for (int slot = 0; slot < buffers.activations; ++slot) {
     parts_->slots.push_back(parts_->make_slot(activations));
   }
+  for (int place = 0; place < buffers.operands; ++place) {
+    parts_->all_operands.push_back(parts_->make_operands(activations));
+  }
   for (int place = 0; place < buffers.left; ++place) {
     parts_->all_left.push_back(parts_->make_left(activations));
   }
@@ -189,8 +217,9 @@ Chunk::~Chunk() = default;
 Chunk::Chunk(Chunk&&) noexcept = default;
 Chunk& Chunk::operator=(Chunk&&) noexcept = default;
 
-void Chunk::forward(const MicroBatch& batch, int slot, const Tensor& input, const Tensor& output) {
-  const auto& held = parts_->run_layers(batch, slot, input, output);
+void Chunk::forward(const MicroBatch& batch, Places places, const Tensor& input,
+                    const Tensor& output) {
+  const auto& held = parts_->run_layers(batch, places, input, output);
   if (parts_->head) {
     const WeightLease lease(parts_->context.weights, head_place, Pass::forward);
     // Its backward is in forward.
@@ -201,7 +230,7 @@ void Chunk::forward(const MicroBatch& batch, int slot, const Tensor& input, cons
 }
 
 void Chunk::forward_only(const MicroBatch& batch, const Tensor& input, const Tensor& output) {
-  const auto& held = parts_->run_layers(batch, 0, input, output);
+  const auto& held = parts_->run_layers(batch, {}, input, output);
   if (parts_->head && batch.targets) {
     const WeightLease lease(parts_->context.weights, head_place, Pass::forward);
     const SpanScope span(SpanKind::head);
@@ -209,10 +238,10 @@ void Chunk::forward_only(const MicroBatch& batch, const Tensor& input, const Ten
   }
 }
 
-void Chunk::backward(const MicroBatch& batch, int slot, const Tensor& input, const Tensor& d_output,
-                     const Tensor& d_input,
+void Chunk::backward(const MicroBatch& batch, Places places, const Tensor& input,
+                     const Tensor& d_output, const Tensor& d_input,
                      const std::function<void(const model::Place&)>& completed) {
-  auto& held = parts_->slots[static_cast<std::size_t>(slot)];
+  auto& held = parts_->held_in(places);
   const device::ArenaScope scope(parts_->context.workspace);
   if (parts_->head) completed(head_place);
   if (!parts_->embedding) held.boundaries[0] = input;
@@ -227,7 +256,7 @@ void Chunk::backward(const MicroBatch& batch, int slot, const Tensor& input, con
 
 void Chunk::backward_input(const MicroBatch& batch, Places places, const Tensor& input,
                            const Tensor& d_output, const Tensor& d_input) {
-  auto& held = parts_->slots[static_cast<std::size_t>(places.slot)];
+  auto& held = parts_->held_in(places);
   const auto& left = parts_->all_left[static_cast<std::size_t>(places.left)];
   const device::ArenaScope scope(parts_->context.workspace);
   if (!parts_->embedding) held.boundaries[0] = input;
@@ -241,17 +270,17 @@ void Chunk::backward_input(const MicroBatch& batch, Places places, const Tensor&
 
 void Chunk::backward_weight(Places places, const Tensor& d_output,
                             const std::function<void(const model::Place&)>& completed) {
-  const auto& held = parts_->slots[static_cast<std::size_t>(places.slot)];
+  const auto& operands = parts_->all_operands[static_cast<std::size_t>(places.operands)];
   const auto& left = parts_->all_left[static_cast<std::size_t>(places.left)];
   if (parts_->head) completed(head_place);
   for (std::size_t layer = parts_->layers.size(); layer-- > 0;) {
     const bool is_last = layer + 1 == parts_->layers.size();
-    const auto& of_chunk = parts_->head ? held.head_gradient : d_output;
+    const auto& of_chunk = parts_->head ? operands.head_gradient : d_output;
     {
       const WeightLease lease(parts_->context.weights, parts_->model_place_of(layer),
                               Pass::backward_weight);
       parts_->layers[layer].backward_weight(
-          held.layers[layer], is_last ? of_chunk : left.outputs[layer], left.layers[layer]);
+          operands.layers[layer], is_last ? of_chunk : left.outputs[layer], left.layers[layer]);
     }
     completed(parts_->model_place_of(layer));
     parts_->context.progress();

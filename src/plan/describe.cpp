@@ -64,9 +64,10 @@ std::vector<layout::ChunkBuffers> held_by_stages(const engine::ScheduleOptions& 
       layout::make_schedule(given.kind, stages, given.micro_batches, given.virtual_stages));
   std::vector<layout::ChunkBuffers> held;
   for (int stage = 0; stage < schedule.stages; ++stage) {
-    auto& sum = held.emplace_back(layout::ChunkBuffers{.activations = 0});
+    auto& sum = held.emplace_back(layout::ChunkBuffers{.activations = 0, .operands = 0});
     for (const auto& chunk : layout::chunk_buffers(schedule, stage, layout::Passes::both)) {
       sum.activations += chunk.activations;
+      sum.operands += chunk.operands;
       sum.left += chunk.left;
     }
   }
@@ -79,16 +80,18 @@ std::string held_in_words(const engine::ScheduleOptions& schedule, int stages) {
   const bool is_split = layout::splits_backward(schedule.kind) && stages > 1;
   if (!is_split) return {};
   std::vector<int> activations;
+  std::vector<int> operands;
   std::vector<int> left;
   for (const auto& stage : held_by_stages(schedule, stages)) {
     activations.push_back(stage.activations);
+    operands.push_back(stage.operands);
     left.push_back(stage.left);
   }
   return format(
-      "stages hold activations of {} micro-batches{}, and of {} what gradients of weights "
-      "wait for\n",
+      "stages hold activations of {} micro-batches{}, of {} those that gradients of weights read, "
+      "and of {} what else these wait for\n",
       base::join(activations, ","), schedule.virtual_stages == 1 ? "" : " of a chunk",
-      base::join(left, ","));
+      base::join(operands, ","), base::join(left, ","));
 }
 
 std::string run_in_words(const MemoryPlan& plan) {

@@ -27,8 +27,9 @@ class Chunk {
 
   /// Micro-batches in whose places a pass works, modulo the chunk's buffers.
   struct Places {
-    int slot = 0;  ///< of activations
-    int left = 0;  ///< of what backward_input leaves for backward_weight
+    int slot = 0;      ///< of activations
+    int operands = 0;  ///< of those that weights' gradients read
+    int left = 0;      ///< of what backward_input leaves for backward_weight
   };
 
   /// Activations of as many micro-batches as `buffers` says are allocated here, once. Those of a
@@ -43,14 +44,14 @@ class Chunk {
 
   /// input: [local_rows, hidden], unused by the first chunk; it must stay until backward.
   /// output: [local_rows, hidden], unused by the last chunk.
-  void forward(const MicroBatch& batch, int slot, const device::Tensor& input,
+  void forward(const MicroBatch& batch, Places places, const device::Tensor& input,
                const device::Tensor& output);
   /// Forward without a backward to come; `losses` of the last chunk alone.
   void forward_only(const MicroBatch& batch, const device::Tensor& input,
                     const device::Tensor& output);
   /// d_output: unused by the last chunk; d_input: unused by the first. `completed` is told each
   /// place whose gradients of this micro-batch are all added up.
-  void backward(const MicroBatch& batch, int slot, const device::Tensor& input,
+  void backward(const MicroBatch& batch, Places places, const device::Tensor& input,
                 const device::Tensor& d_output, const device::Tensor& d_input,
                 const std::function<void(const model::Place&)>& completed);
   /// Gradients of the input, of norms' weights and of the embedding. d_output must stay until

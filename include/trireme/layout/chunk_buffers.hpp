@@ -11,8 +11,10 @@ namespace trireme::layout {
 /// count, because a chunk takes micro-batches in order, and none is written before its last reader
 /// is done.
 struct ChunkBuffers {
-  /// Activations, from the chunk's forward until the end of its backward.
+  /// Activations, from the chunk's forward until the gradient of its input.
   int activations = 1;
+  /// Those among them that gradients of weights read, from forward until these are computed.
+  int operands = 1;
   /// Operands of the weights' gradients that backward_input leaves until backward_weight.
   int left = 0;
   /// Outputs of the chunk before: from its forward on the same stage, or from the arrival of a

@@ -59,12 +59,18 @@ Tensor AttentionBlock::place_of_lse(device::Arena& arena) const {
 LayerPart::Kept AttentionBlock::allocate(device::Arena& arena, ActivationSet discarded) const {
   auto kept = std::make_unique<AttentionActivations>();
   if (discarded.has(Activation::layer)) return kept;
-  if (!discarded.has(Activation::norms)) kept->input = context_.stream(arena);
   allocate_projections(arena, *kept);
-  if (discarded.has(Activation::attention)) return kept;
-  kept->middle = place_of_heads(arena);
-  kept->lse = place_of_lse(arena);
+  if (!discarded.has(Activation::attention)) kept->lse = place_of_lse(arena);
   return kept;
+}
+
+PartOperands AttentionBlock::allocate_operands(device::Arena& arena,
+                                               ActivationSet discarded) const {
+  PartOperands operands;
+  if (discarded.has(Activation::layer)) return operands;
+  if (!discarded.has(Activation::norms)) operands.input = context_.stream(arena);
+  if (!discarded.has(Activation::attention)) operands.middle = place_of_heads(arena);
+  return operands;
 }
 
 LayerPart::Kept AttentionBlock::completed(const PartActivations& kept,
@@ -85,8 +91,9 @@ Tensor AttentionBlock::place_of_qkv(device::Arena& arena) const {
   return arena.allocate(context_.dtype, {context_.rows(), width});
 }
 
-PartGradients AttentionBlock::allocate_gradients(device::Arena& arena) const {
-  return {{}, place_of_qkv(arena), {}, {}};
+Tensor AttentionBlock::place_of_gradient(device::Arena& arena,
+                                         const PartActivations& /*kept*/) const {
+  return place_of_qkv(arena);
 }
 
 PartGradients AttentionBlock::allocate_left(device::Arena& arena, ActivationSet discarded) const {

@@ -29,7 +29,9 @@ class AttentionBlock final : public Mixer {
 
   Kept allocate(device::Arena& arena, ActivationSet discarded) const override;
   Kept completed(const PartActivations& kept, const PartGradients& gradients) const override;
-  PartGradients allocate_gradients(device::Arena& arena) const override;
+  PartOperands allocate_operands(device::Arena& arena, ActivationSet discarded) const override;
+  device::Tensor place_of_gradient(device::Arena& arena,
+                                   const PartActivations& kept) const override;
   PartGradients allocate_left(device::Arena& arena, ActivationSet discarded) const override;
   void forward(const MicroBatch& batch, const PartActivations& kept,
                const device::Tensor& out) const override;

@@ -87,7 +87,8 @@ std::vector<ChunkBuffers> chunk_buffers(const Schedule& schedule, int stage, Pas
           received(actions, placement.previous(here), here, Event::forward, Event::forward);
       continue;
     }
-    needs.activations = peak(actions, {Event::forward, here, Event::weight_gradient, here});
+    needs.activations = peak(actions, {Event::forward, here, Event::input_gradient, here});
+    needs.operands = peak(actions, {Event::forward, here, Event::weight_gradient, here});
     if (splits_backward(actions)) {
       needs.left = peak(actions, {Event::input_gradient, here, Event::weight_gradient, here});
     }

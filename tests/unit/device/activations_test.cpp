@@ -91,6 +91,14 @@ TEST_CASE("gradients of activations agree with finite differences") {
     CHECK(gradient_error(x, dx.values(), swiglu) < 1e-3);
     CHECK(gradient_error(up, d_up.values(), swiglu) < 1e-3);
     const auto expected = dx.values();
+    const auto expected_up = d_up.values();
+    TestTensor gate_in_place(DType::f32, {3, 37}, spread);
+    TestTensor up_in_place(DType::f32, {3, 37}, spread);
+    kernels.issue(Copy{x, gate_in_place});
+    kernels.issue(Copy{up, up_in_place});
+    kernels.issue(SwigluBackward{dy, gate_in_place, up_in_place, gate_in_place, up_in_place});
+    CHECK(gate_in_place.values() == expected);
+    CHECK(up_in_place.values() == expected_up);
     kernels.issue(GeluBackward{dy, x, dx});
     const auto separate = dx.values();
     kernels.issue(GeluBackward{dy, x, dy});

@@ -184,3 +184,36 @@ TEST_CASE("heads that no kernel of a GPU takes are refused where GPUs compute") 
   options.model.head_dim = 256;
   CHECK(engine::check(options).ok());
 }
+
+TEST_CASE("a schedule that splits backward keeps each activation as long as it is read") {
+  auto options = eight_billion(1);
+  options.sharding.mesh = layout::Mesh::of(4, 2, 8);
+  options.schedule.stage_layers = {8, 8, 8, 8};
+  const auto activations_on = [&](int stage, layout::ScheduleKind kind) {
+    options.schedule.kind = kind;
+    options.sharding.rank = base::Rank{stage * 16};
+    return bytes_of(engine::measure(options), Purpose::activations);
+  };
+  // The second of four stages, without embedding and head: three micro-batches between forward and
+  // the gradient of the input, four until weights' gradients, of which two wait for the latter.
+  const std::size_t rows = 8192;
+  const std::size_t hidden = 4096 / 8;
+  const std::size_t qkv = (4096 + 2 * 1024) / 8;
+  const std::size_t width = 14336 / 8;
+  const std::size_t streams = 7 * hidden;  // between its layers
+  const std::size_t statistics = 8 * (rows * 4 * 4 + 2 * rows / 8 * 4);
+  const std::size_t for_inputs = rows * 2 * (8 * (qkv + hidden) + streams) + statistics;
+  const std::size_t operands = rows * 2 * 8 * (2 * hidden + hidden + width + 2 * width);
+  const std::size_t left = rows * 2 * (8 * (qkv + hidden) + streams);
+  CHECK(activations_on(1, layout::ScheduleKind::zero_bubble_h1) ==
+        3 * for_inputs + 4 * operands + 2 * left);
+  CHECK(activations_on(1, layout::ScheduleKind::one_forward_one_backward) ==
+        3 * (for_inputs + operands));
+  // No stage takes much more than the first does with 1f1b.
+  const auto first = activations_on(0, layout::ScheduleKind::one_forward_one_backward);
+  for (int stage = 0; stage < 4; ++stage) {
+    const auto bytes = activations_on(stage, layout::ScheduleKind::zero_bubble_h1);
+    CAPTURE(stage, bytes, first);
+    CHECK(static_cast<double>(bytes) < 1.06 * static_cast<double>(first));
+  }
+}

@@ -45,6 +45,7 @@ TEST_CASE("a chunk has buffers for what it holds, and one more for what arrives"
   const auto first = chunk_buffers(made(one_f, 4, 8), 0, Passes::both);
   REQUIRE(first.size() == 1);
   CHECK(first[0].activations == 4);
+  CHECK(first[0].operands == 4);
   CHECK(first[0].inputs == 0);
   CHECK(first[0].output_gradients == 2);
   const auto third = chunk_buffers(made(one_f, 4, 8), 2, Passes::both);
@@ -93,8 +94,9 @@ TEST_CASE("a backward of two actions has buffers for what the first leaves for t
   CHECK(first[0].left == 1);
   CHECK(first[0].output_gradients == 2);
   const auto second = chunk_buffers(schedule, 1, Passes::both);
-  // Micro-batch 1 keeps what its weights read behind the input's gradient, not the input.
-  CHECK(second[0].activations == 2);
+  // Micro-batch 1 keeps what its weights read behind the input's gradient, and nothing else.
+  CHECK(second[0].activations == 1);
+  CHECK(second[0].operands == 2);
   CHECK(second[0].left == 2);
   CHECK(second[0].inputs == 2);
   CHECK(second[0].output_gradients == 0);

@@ -113,7 +113,8 @@ TEST_CASE("what waits for the weights' gradients has buffers of its own") {
   // Stage s leaves the weights of s + 1 micro-batches for later.
   for (const int stage : {0, 1, 3}) {
     const auto buffers = chunk_buffers(made(zb_h1, 4, 8), stage, Passes::both);
-    CHECK(buffers[0].activations == 4);
+    CHECK(buffers[0].activations == 4 - stage);
+    CHECK(buffers[0].operands == 4);
     CHECK(buffers[0].left == stage + 1);
     CHECK(buffers[0].inputs == (stage == 0 ? 0 : 4 - stage + 1));
     CHECK(buffers[0].output_gradients == (stage == 3 ? 0 : stage + 2));

@@ -48,8 +48,8 @@ struct SwigluBackward {
   Tensor dy;
   Tensor gate;    // like dy
   Tensor up;      // like dy
-  Tensor d_gate;  // like dy
-  Tensor d_up;    // like dy
+  Tensor d_gate;  // like dy; may be gate itself
+  Tensor d_up;    // like dy; may be up itself
 
   void check() const;
   void operands(auto visit) {
