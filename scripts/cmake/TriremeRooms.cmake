@@ -43,11 +43,19 @@ set(TRIREME_FOREIGN_OWNERS
   "hdf5=checkpoint" "H5=checkpoint" "isa-l=base" "openssl/=base" "pmix=runtime"
   "CLI/=apps" "slurm/=spank-plugin")
 
+# Public headers of what trireme_add_backends() makes of room comm.
+set(TRIREME_BACKEND_HEADERS "comm/(measure|mpi_runtime|nccl|nccl_log|nccl_memory|staged|versions)\\.hpp")
+
 function(trireme_check_includes room depends files)
   foreach(file IN LISTS files)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
     file(STRINGS "${file}" includes REGEX "^ *# *include ")
     foreach(line IN LISTS includes)
+      if(line MATCHES "\"trireme/${TRIREME_BACKEND_HEADERS}" AND NOT room STREQUAL "comm" AND
+          TRIREME_LAYER_${room} LESS TRIREME_LAYER_runtime)
+        message(FATAL_ERROR "${file}: includes a header of comm's backends, which only rooms from "
+          "'runtime' on link")
+      endif()
       if(line MATCHES "\"trireme/([a-z]+)/")
         set(other "${CMAKE_MATCH_1}")
         if(NOT other STREQUAL room AND NOT other IN_LIST depends)
@@ -102,27 +110,41 @@ function(trireme_add_room room)
   list(JOIN ARG_DEPENDS ", " sees)
   set_property(GLOBAL PROPERTY TRIREME_ROOM_${room}_SEES "${sees}")
 
-  add_library(trireme_${room} STATIC ${ARG_SOURCES})
-  add_library(trireme::${room} ALIAS trireme_${room})
-  target_include_directories(trireme_${room}
+  list(TRANSFORM ARG_DEPENDS PREPEND trireme::)
+  trireme_add_part(${room} SOURCES ${ARG_SOURCES} LINK ${ARG_DEPENDS} ${ARG_LINK}
+    PRIVATE_LINK ${ARG_PRIVATE_LINK} HEADERS ${ARG_HEADERS})
+endfunction()
+
+# trireme_add_backends(<room> SOURCES <file>... [PRIVATE_LINK <library>...] [HEADERS ...])
+# Makes target trireme_<room>_backends with alias trireme::<room>_backends of sources that implement
+# the room's contract: who links the room alone does not link their libraries.
+function(trireme_add_backends room)
+  trireme_add_part(${room}_backends LINK trireme::${room} ${ARGN})
+endfunction()
+
+# Library of a room, with the options and precompiled headers of all.
+function(trireme_add_part name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;PRIVATE_LINK;HEADERS" ${ARGN})
+  set(target trireme_${name})
+  add_library(${target} STATIC ${ARG_SOURCES})
+  add_library(trireme::${name} ALIAS ${target})
+  target_include_directories(${target}
     PUBLIC "${PROJECT_SOURCE_DIR}/include"
     PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_BINARY_DIR}/generated")
-  target_link_libraries(trireme_${room} PRIVATE trireme_options)
-  list(TRANSFORM ARG_DEPENDS PREPEND trireme::)
-  target_link_libraries(trireme_${room} PUBLIC ${ARG_DEPENDS} ${ARG_LINK}
-    PRIVATE ${ARG_PRIVATE_LINK})
+  target_link_libraries(${target} PRIVATE trireme_options)
+  target_link_libraries(${target} PUBLIC ${ARG_LINK} PRIVATE ${ARG_PRIVATE_LINK})
   if(ARG_HEADERS STREQUAL "HOT")
-    target_precompile_headers(trireme_${room} REUSE_FROM trireme_room_headers)
+    target_precompile_headers(${target} REUSE_FROM trireme_room_headers)
   elseif(ARG_HEADERS)
-    target_link_libraries(trireme_${room} PRIVATE trireme_quick_options)
+    target_link_libraries(${target} PRIVATE trireme_quick_options)
     if(ARG_HEADERS STREQUAL "QUICK")
-      target_precompile_headers(trireme_${room} REUSE_FROM trireme_quick_room_headers)
+      target_precompile_headers(${target} REUSE_FROM trireme_quick_room_headers)
     else()
-      target_precompile_headers(trireme_${room} PRIVATE ${TRIREME_COMMON_HEADERS} ${ARG_HEADERS})
+      target_precompile_headers(${target} PRIVATE ${TRIREME_COMMON_HEADERS} ${ARG_HEADERS})
     endif()
   endif()
   if(ARG_HEADERS)
-    trireme_join_sources(trireme_${room})
+    trireme_join_sources(${target})
   endif()
 endfunction()
 
