@@ -33,7 +33,7 @@ base::Result<TimePlan> plan_time(const MemoryPlan& plan, const std::filesystem::
                 .layout = mesh.text(),
                 .step = *step,
                 .memory_bytes = {},
-                .machine_memory = described->node.memory,
+                .machine_memory = described->node.room(),
                 .shares_memory = described->node.computes_on_cores()};
   for (const auto& rank : plan.ranks) time.memory_bytes.push_back(engine::total_bytes(rank.bytes));
   return time;
@@ -42,7 +42,7 @@ base::Result<TimePlan> plan_time(const MemoryPlan& plan, const std::filesystem::
 std::string text(const TimePlan& plan) {
   auto text = base::format("predicted on {}: {}", plan.machine, predict::text(plan.step));
   if (plan.fits()) return text;
-  return text + base::format("that does not fit: {} of arrays, {} of memory\n",
+  return text + base::format("that does not fit: {} of arrays, {} of memory for them\n",
                              base::bytes_text(plan.needed_bytes()),
                              base::bytes_text(static_cast<std::uint64_t>(plan.machine_memory)));
 }

@@ -60,7 +60,13 @@ class MachineReader {
     for (const auto& assignment : contents.assignments) assign(assignment);
     if (!is_whole) return;
     for (const auto& row : machine_keys()) require(row, path);
-    if (mistakes_.empty()) check_processors(path);
+    if (!mistakes_.empty()) return;
+    check_processors(path);
+    if (machine_.node.room() > 0) return;
+    mistakes_.push_back(
+        format("{}: node.reserved = {} is all of node.memory (arrays need some of it); give less",
+               base::printable(path.string()),
+               base::bytes_text(static_cast<std::uint64_t>(machine_.node.reserved))));
   }
 
   base::Result<Machine> finish() && {

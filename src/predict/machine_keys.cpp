@@ -108,6 +108,16 @@ constexpr std::array key_rows{
                     "Rate of that memory, reads and writes together."),
                Need::always, store<of_node, &Node::memory_rate>,
                value<of_node, &Node::memory_rate>},
+    MachineKey{{.section = "node",
+                .name = "reserved",
+                .type = Type::bytes,
+                .unit = "bytes",
+                .range = {.minimum = 0},
+                .documentation = "What the driver, NCCL and the system take of that memory, beside "
+                                 "arrays and the libraries of kernels; 0 where it is missing."},
+               Need::optional,
+               store<of_node, &Node::reserved>,
+               value<of_node, &Node::reserved>},
     MachineKey{
         real("node", "launch_gap", "seconds", Range{.minimum = 0, .maximum = 1, .above = true},
              "Time in which the host issues one operation; a program's own where it is "

@@ -9,8 +9,8 @@ namespace {
 bool is_missing(const MachineKey& row, const schema::Value& value) {
   if (row.need != MachineKey::Need::optional) return false;
   if (const auto* text = std::get_if<std::string>(&value)) return text->empty();
-  const auto* number = std::get_if<double>(&value);
-  return number != nullptr && *number == 0;
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return *number == 0;
+  return std::get<double>(value) == 0;
 }
 
 }  // namespace

@@ -56,9 +56,6 @@ struct SearchResult {
   std::string machine;
   Objective objective = Objective::time;
   double margin = 0;
-  /// Bytes that arrays of a rank may take, or those of all ranks together on a node of cores.
-  std::int64_t memory_limit = 0;
-  bool shares_memory = false;
   /// Layouts that no rule forbids, whatever they compute again; those that were simulated; kinds of
   /// ranks whose memory was measured.
   std::size_t legal = 0;

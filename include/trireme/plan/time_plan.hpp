@@ -23,7 +23,7 @@ struct TimePlan {
   std::string machine;
   std::string layout;
   predict::StepPrediction step;
-  /// [rank]: bytes of its arrays, and what a GPU of the machine, or the node, has.
+  /// [rank]: bytes of its arrays, and what a GPU of the machine, or the node, has for them.
   std::vector<std::size_t> memory_bytes;
   std::int64_t machine_memory = 0;
   /// The memory is the node's, and all ranks lie on it.

@@ -42,11 +42,14 @@ struct Node {
   /// Memory of a GPU, or of the node; bytes, and bytes a second.
   std::int64_t memory = 0;
   double memory_rate = 0;
+  /// Bytes of it that arrays and the libraries of kernels cannot have.
+  std::int64_t reserved = 0;
   /// Seconds in which the host issues one operation; 0: a program's own.
   double launch_gap = 0;
   /// Bytes a second that a node's ranks write to the disk of runs; 0: not known.
   double disk_write = 0;
 
+  std::int64_t room() const { return memory - reserved; }
   bool computes_on_cores() const { return gpus == 0; }
 };
 

@@ -37,6 +37,14 @@ std::vector<int> worlds_of(const predict::Machine& machine, const SearchRequest&
   return worlds;
 }
 
+std::size_t memory_for_arrays(const predict::Machine& machine, const schema::Options& keys) {
+  const auto limit = keys.train.memory_limit;
+  // The limit is a rank's, and ranks on cores share what is there.
+  const bool is_limited = limit > 0 && !machine.node.computes_on_cores();
+  return static_cast<std::size_t>(is_limited ? std::min(limit, machine.node.room())
+                                             : machine.node.room());
+}
+
 std::size_t room_for(const engine::EngineOptions& options, std::size_t memory) {
   const auto& attention = options.numerics.gpu_attention;
   if (!attention) return memory;

@@ -31,6 +31,9 @@ double cost_of_step(const predict::Machine& machine, int ranks, double seconds);
 /// nodes, or a whole part of one.
 std::vector<int> worlds_of(const predict::Machine& machine, const SearchRequest& request);
 
+/// Bytes of a GPU, or of a node of cores, that arrays and the libraries of kernels may take.
+std::size_t memory_for_arrays(const predict::Machine& machine, const schema::Options& keys);
+
 /// Bytes that arrays of such a rank may take of a memory: libraries of GPUs work in some of it.
 std::size_t room_for(const engine::EngineOptions& options, std::size_t memory);
 

@@ -66,7 +66,7 @@ Searcher::Searcher(const schema::Options& keys, const model::ModelConfig& model,
       request_(request),
       memory_(std::move(samples), machine.node.computes_on_cores() ? LayoutMemory::Owner::node
                                                                    : LayoutMemory::Owner::rank),
-      limit_(static_cast<std::size_t>(machine.node.memory)),
+      limit_(memory_for_arrays(machine, keys)),
       bounds_(machine) {
   const auto schedules = priced_schedules(machine);
   for (const int ranks : worlds_of(machine, request)) add_arrangements(ranks, schedules);

@@ -2,6 +2,7 @@
 #include "trireme/plan/search.hpp"
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
 #include "trireme/engine/from_config.hpp"
 #include "trireme/plan/memory_plan.hpp"
 #include "trireme/plan/time_plan.hpp"
@@ -116,6 +117,21 @@ TEST_CASE("the layouts that a search finds on cores are the best of all") {
   machine.node.gpus = 0;
   machine.node.cores = 2;
   compare_with_all(small_config({"train.global_batch=4"}), machine, 4);
+}
+
+TEST_CASE("memory that is reserved, or beyond the limit of a rank, is not there") {
+  const auto config = small_config({"numerics.backend=cuda"});
+  const auto machine = small_machine(60 * mebibyte);
+  const auto with_all = searched(config, machine, {.ranks = 2, .why = ""});
+  const auto of_best = static_cast<std::int64_t>(with_all.best.front().memory_bytes.front());
+  auto reserving = machine;
+  reserving.node.reserved = machine.node.memory - of_best - 32 * mebibyte + 1;
+  const auto limit = base::format("train.memory_limit={}", of_best + 32 * mebibyte - 1);
+  const auto reserved = searched(config, reserving, {.ranks = 2, .why = ""});
+  const auto limited =
+      searched(small_config({"numerics.backend=cuda", limit}), machine, {.ranks = 2, .why = ""});
+  CHECK(reserved.best.front().layout != with_all.best.front().layout);
+  CHECK(limited.best.front().layout == reserved.best.front().layout);
 }
 
 TEST_CASE("a search says the same on any number of threads") {

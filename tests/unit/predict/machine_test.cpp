@@ -87,6 +87,10 @@ TEST_CASE("counts and rates of machines have limits") {
   CHECK_THAT(refused(replaced(laptop(), "memory_rate = 25.6e9", "memory_rate = 1e-300")),
              Catch::Contains("node.memory_rate = 1e-300 is too small"));
   const auto h100 = *base::read_text_file(folder / "dgx-h100.conf", base::ExitCode::usage);
+  CHECK_THAT(refused(replaced(h100, "reserved = 2GiB", "reserved = 80GiB")),
+             Catch::Contains("node.reserved = 80.00 GiB is all of node.memory"));
+  CHECK_THAT(refused(replaced(h100, "memory = 0.78\n", "memory = 0.78\n[site]\nnode_hour = 0\n")),
+             Catch::Contains("site.node_hour = 0 is too small"));
   CHECK_THAT(refused(replaced(h100, "latency = 22e-6", "latency = 1e9")),
              Catch::Contains("link.node.latency = 1e9 is too large"));
   CHECK_THAT(refused(replaced(h100, "for_collectives = 20", "for_collectives = 132")),
