@@ -127,13 +127,6 @@ const Option* find_option(std::string_view name) {
   return found == options().end() ? nullptr : &*found;
 }
 
-const Option* find_variable(std::string_view variable) {
-  const auto found = std::find_if(options().begin(), options().end(), [&](const Option& option) {
-    return option.variable == variable;
-  });
-  return found == options().end() ? nullptr : &*found;
-}
-
 std::string permitted_text(const Option& option) {
   if (option.sets_any_key) return "section.key=value";
   std::vector<std::string> parts;

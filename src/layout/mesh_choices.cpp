@@ -86,10 +86,6 @@ std::string advice(const std::vector<AxisExtent>& axes, const std::vector<int>& 
 
 }  // namespace
 
-bool is_world_size(int ranks) {
-  return ranks >= 1 && ranks <= max_world_size;
-}
-
 std::int64_t saturated(std::int64_t first, std::int64_t second) {
   std::int64_t product = 0;
   return __builtin_mul_overflow(first, second, &product) ? std::numeric_limits<std::int64_t>::max()

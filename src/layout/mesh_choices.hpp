@@ -16,7 +16,6 @@ namespace trireme::layout {
 using Suits = std::function<bool(const Mesh&)>;
 
 /// Range from 1 to more than any machine has: a mistyped number ends here and not in the allocator.
-bool is_world_size(int ranks);
 constexpr int max_world_size = 1 << 24;
 
 /// Saturated product: above the range of a rank number.

@@ -75,7 +75,6 @@ class Worker {
 
   Registration* register_memory(void* data, std::size_t size, int type);
   void release(Registration* registration);
-  std::size_t registration_count() const { return registrations_.size(); }
 
  private:
   void start(ucs_status_ptr_t outcome, Operation& operation);

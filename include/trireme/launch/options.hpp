@@ -44,9 +44,8 @@ struct Option {
 /// Options in the order of the help.
 std::span<const Option> options();
 
-/// Option by its name or its variable; null when there is none.
+/// Option by its name; null when there is none.
 const Option* find_option(std::string_view name);
-const Option* find_variable(std::string_view variable);
 
 /// Permitted values, in words: "a number from 0 to 3", "a number of at least 1 or auto", "on or
 /// off".

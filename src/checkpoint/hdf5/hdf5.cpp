@@ -219,12 +219,6 @@ Type element_type(device::DType dtype) {
   throw base::Error(base::ExitCode::internal, "unknown element type");
 }
 
-bool same_type(const Type& a, const Type& b) {
-  const auto answer = H5Tequal(a.get(), b.get());
-  if (answer < 0) fail("compare types");
-  return answer > 0;
-}
-
 Space create_simple(const layout::Shape& shape) {
   const auto lengths = sizes(shape);
   return Space::adopt(
@@ -256,10 +250,6 @@ Dataset open_dataset(const File& file, const std::string& path) {
 
 Type type_of(const Dataset& dataset) {
   return Type::adopt(valid(H5Dget_type(dataset.get()), "read a dataset's type"));
-}
-
-std::uint64_t storage_bytes(const Dataset& dataset) {
-  return H5Dget_storage_size(dataset.get());
 }
 
 std::uint64_t storage_offset(const Dataset& dataset) {

@@ -54,7 +54,6 @@ File open_file(const std::filesystem::path& path);
 
 /// Little-endian; bf16 as a float of 1 sign, 8 exponent (bias 127) and 7 mantissa bits.
 Type element_type(device::DType dtype);
-bool same_type(const Type& a, const Type& b);
 
 Space create_simple(const layout::Shape& shape);
 /// Selects the box of `space` for its next use.
@@ -66,7 +65,6 @@ Dataset create_contiguous(const File& file, const std::string& path, const Type&
                           const layout::Shape& shape);
 Dataset open_dataset(const File& file, const std::string& path);
 Type type_of(const Dataset& dataset);
-std::uint64_t storage_bytes(const Dataset& dataset);
 /// Byte of the file at which the elements begin.
 std::uint64_t storage_offset(const Dataset& dataset);
 

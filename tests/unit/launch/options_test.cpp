@@ -39,10 +39,8 @@ TEST_CASE("every option has a name, a variable and a help text of its own") {
     CHECK_FALSE(option.usage.empty());
     CHECK_FALSE(option.argument.empty());
     CHECK(launch::find_option(option.name) == &option);
-    CHECK(launch::find_variable(option.variable) == &option);
   }
   CHECK(launch::find_option("tensor") == nullptr);
-  CHECK(launch::find_variable("TRIREME_TENSOR") == nullptr);
 }
 
 TEST_CASE("what an option takes, the key that it sets takes too, and nothing beyond") {
