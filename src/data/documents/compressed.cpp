@@ -4,9 +4,6 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 
-#include "data/documents/gzip.hpp"
-#include "data/documents/zstd.hpp"
-
 namespace trireme::data {
 namespace {
 
@@ -17,9 +14,8 @@ constexpr std::size_t free_bytes = std::size_t{64} << 20;
 
 std::unique_ptr<CompressedText> open_compressed(std::span<const std::byte> bytes,
                                                 const std::string& source) {
-  if (is_gzip(bytes)) return std::make_unique<GzipReader>(bytes, source);
-  if (is_zstd(bytes)) return std::make_unique<ZstdReader>(bytes, source);
-  return nullptr;
+  auto text = open_gzip(bytes, source);
+  return text ? std::move(text) : open_zstd(bytes, source);
 }
 
 void check_expansion(const char* format, const std::string& source, std::size_t text_bytes,

@@ -30,6 +30,11 @@ class CompressedText {
 /// outlive it.
 std::unique_ptr<CompressedText> open_compressed(std::span<const std::byte> bytes,
                                                 const std::string& source);
+/// One format alone: gzip, one member after the other, or zstd, one frame after the other.
+std::unique_ptr<CompressedText> open_gzip(std::span<const std::byte> bytes,
+                                          const std::string& source);
+std::unique_ptr<CompressedText> open_zstd(std::span<const std::byte> bytes,
+                                          const std::string& source);
 
 /// Throws once the text is 400 times as large as its source, beyond the first 64 MiB.
 void check_expansion(const char* format, const std::string& source, std::size_t text_bytes,

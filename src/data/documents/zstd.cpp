@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/documents/zstd.hpp"
-
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/handle.hpp"
+
+#include "data/documents/compressed.hpp"
 
 #include <zstd.h>
 
@@ -27,8 +27,6 @@ struct StreamTraits {
   }
 };
 
-}  // namespace
-
 bool is_zstd(std::span<const std::byte> bytes) {
   std::uint32_t magic = 0;
   if (bytes.size() < sizeof magic) return false;
@@ -37,51 +35,56 @@ bool is_zstd(std::span<const std::byte> bytes) {
          (magic & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
 }
 
-struct ZstdReader::State {
-  std::span<const std::byte> compressed;
-  std::string source;
-  base::UniqueHandle<StreamTraits> stream;
-  std::size_t position = 0;
-  std::size_t produced = 0;
-  bool inside_frame = false;
+class ZstdReader final : public CompressedText {
+ public:
+  ZstdReader(std::span<const std::byte> compressed, const std::string& source)
+      : compressed_(compressed),
+        source_(source),
+        stream_(base::UniqueHandle<StreamTraits>::adopt(ZSTD_createDCtx())) {
+    const auto set = ZSTD_DCtx_setParameter(stream_.get(), ZSTD_d_windowLogMax, most_window_bits);
+    if (ZSTD_isError(set) != 0) fail_compressed(source_, "zstd cannot start", 0);
+  }
+
+  bool append(std::string& text, std::size_t most_bytes) override;
+  std::size_t position() const override { return position_; }
+
+ private:
+  std::span<const std::byte> compressed_;
+  std::string source_;
+  base::UniqueHandle<StreamTraits> stream_;
+  std::size_t position_ = 0;
+  std::size_t produced_ = 0;
+  bool inside_frame_ = false;
 };
 
-ZstdReader::ZstdReader(std::span<const std::byte> compressed, std::string source)
-    : state_(new State{compressed, std::move(source), {}}) {
-  state_->stream = base::UniqueHandle<StreamTraits>::adopt(ZSTD_createDCtx());
-  const auto set =
-      ZSTD_DCtx_setParameter(state_->stream.get(), ZSTD_d_windowLogMax, most_window_bits);
-  if (ZSTD_isError(set) != 0) fail_compressed(state_->source, "zstd cannot start", 0);
-}
-
-ZstdReader::~ZstdReader() = default;
-
-std::size_t ZstdReader::position() const {
-  return state_->position;
-}
-
 bool ZstdReader::append(std::string& text, std::size_t most_bytes) {
-  auto& state = *state_;
-  const auto rest = state.compressed.subspan(state.position);
-  if (!state.inside_frame && rest.empty()) return false;
+  const auto rest = compressed_.subspan(position_);
+  if (!inside_frame_ && rest.empty()) return false;
   const auto before = text.size();
   text.resize(before + most_bytes);
   ZSTD_inBuffer in{rest.data(), rest.size(), 0};
   ZSTD_outBuffer out{text.data() + before, most_bytes, 0};
-  const auto result = ZSTD_decompressStream(state.stream.get(), &out, &in);
+  const auto result = ZSTD_decompressStream(stream_.get(), &out, &in);
   text.resize(before + out.pos);
-  state.position += in.pos;
-  state.produced += out.pos;
+  position_ += in.pos;
+  produced_ += out.pos;
   if (ZSTD_isError(result) != 0) {
-    fail_compressed(state.source, base::format("zstd is damaged ({})", ZSTD_getErrorName(result)),
-                    state.position);
+    fail_compressed(source_, base::format("zstd is damaged ({})", ZSTD_getErrorName(result)),
+                    position_);
   }
-  state.inside_frame = result != 0;
-  if (state.inside_frame && in.pos == in.size && out.pos == 0) {
-    fail_compressed(state.source, "zstd ends in the middle", state.position);
+  inside_frame_ = result != 0;
+  if (inside_frame_ && in.pos == in.size && out.pos == 0) {
+    fail_compressed(source_, "zstd ends in the middle", position_);
   }
-  check_expansion("zstd", state.source, state.produced, state.position);
+  check_expansion("zstd", source_, produced_, position_);
   return true;
+}
+
+}  // namespace
+
+std::unique_ptr<CompressedText> open_zstd(std::span<const std::byte> bytes,
+                                          const std::string& source) {
+  return is_zstd(bytes) ? std::make_unique<ZstdReader>(bytes, source) : nullptr;
 }
 
 }  // namespace trireme::data
