@@ -109,39 +109,30 @@ constexpr std::array srun_variables{Variable{"SLURM_NNODES", "nodes"},
                                     Variable{"SLURM_MEM_PER_CPU", "mem-per-cpu"},
                                     Variable{"SLURM_MEM_PER_GPU", "mem-per-gpu"},
                                     Variable{"SLURM_TIMELIMIT", "time"}};
-constexpr std::array sbatch_variables{Variable{"SBATCH_GPUS", "gpus"},
-                                      Variable{"SBATCH_GPUS_PER_NODE", "gpus-per-node"},
-                                      Variable{"SBATCH_GPUS_PER_TASK", "gpus-per-task"},
-                                      Variable{"SBATCH_GPU_BIND", "gpu-bind"},
-                                      Variable{"SBATCH_GRES", "gres"},
-                                      Variable{"SBATCH_DISTRIBUTION", "distribution"},
-                                      Variable{"SBATCH_NO_KILL", "no-kill"},
-                                      Variable{"SBATCH_MEM_PER_NODE", "mem"},
-                                      Variable{"SBATCH_MEM_PER_CPU", "mem-per-cpu"},
-                                      Variable{"SBATCH_MEM_PER_GPU", "mem-per-gpu"},
-                                      Variable{"SBATCH_TIMELIMIT", "time"}};
-constexpr std::array salloc_variables{Variable{"SALLOC_GPUS", "gpus"},
-                                      Variable{"SALLOC_GPUS_PER_NODE", "gpus-per-node"},
-                                      Variable{"SALLOC_GPUS_PER_TASK", "gpus-per-task"},
-                                      Variable{"SALLOC_GPU_BIND", "gpu-bind"},
-                                      Variable{"SALLOC_GRES", "gres"},
-                                      Variable{"SALLOC_DISTRIBUTION", "distribution"},
-                                      Variable{"SALLOC_NO_KILL", "no-kill"},
-                                      Variable{"SALLOC_MEM_PER_NODE", "mem"},
-                                      Variable{"SALLOC_MEM_PER_CPU", "mem-per-cpu"},
-                                      Variable{"SALLOC_MEM_PER_GPU", "mem-per-gpu"},
-                                      Variable{"SALLOC_TIMELIMIT", "time"}};
+/// Variables of sbatch and salloc, behind SBATCH or SALLOC.
+constexpr std::array submission_variables{Variable{"_GPUS", "gpus"},
+                                          Variable{"_GPUS_PER_NODE", "gpus-per-node"},
+                                          Variable{"_GPUS_PER_TASK", "gpus-per-task"},
+                                          Variable{"_GPU_BIND", "gpu-bind"},
+                                          Variable{"_GRES", "gres"},
+                                          Variable{"_DISTRIBUTION", "distribution"},
+                                          Variable{"_NO_KILL", "no-kill"},
+                                          Variable{"_MEM_PER_NODE", "mem"},
+                                          Variable{"_MEM_PER_CPU", "mem-per-cpu"},
+                                          Variable{"_MEM_PER_GPU", "mem-per-gpu"},
+                                          Variable{"_TIMELIMIT", "time"}};
 
-std::span<const Variable> variables_of(Command command) {
-  switch (command) {
-    case Command::srun:
-      return srun_variables;
-    case Command::sbatch:
-      return sbatch_variables;
-    case Command::salloc:
-      return salloc_variables;
+void apply_environment(ResourceRequest& request, Command command,
+                       const base::Environment& environment) {
+  const bool is_step = command == Command::srun;
+  std::string prefix;
+  if (!is_step) prefix = command == Command::sbatch ? "SBATCH" : "SALLOC";
+  const std::span<const Variable> variables =
+      is_step ? std::span<const Variable>(srun_variables) : submission_variables;
+  for (const auto& [variable, option] : variables) {
+    const auto value = environment.get(prefix + std::string(variable));
+    if (value) apply(request, option, *value);
   }
-  return {};
 }
 
 std::optional<int> product(std::optional<int> a, std::optional<int> b) {
@@ -174,9 +165,7 @@ ResourceRequest read_resource_request(Command command, const base::Environment& 
                                       std::span<const std::string> arguments) {
   ResourceRequest request;
   request.command = command;
-  for (const auto& [variable, option] : variables_of(command)) {
-    if (const auto value = environment.get(variable)) apply(request, option, *value);
-  }
+  apply_environment(request, command, environment);
   request.in_allocation = command == Command::srun && environment.has("SLURM_JOB_ID");
   const ResourceRequest job = request;
   apply_all(request, read_options(command, script_words));
