@@ -172,6 +172,19 @@ void say_left_steps(const fs::path& checkpoints) {
                      steps.front().step, checkpoints.string());
 }
 
+void say_attention(const device::Kernels& kernels, const device::AttentionSize& size,
+                   comm::ProcessGroup& world) {
+  const auto text = comm::agree(world, kernels.attention_text(size));
+  if (text.sentence.empty()) return;
+  switch (text.kind) {
+    case device::AttentionText::Kind::as_wished:
+      return base::log::info("train", "{}", text.sentence);
+    case device::AttentionText::Kind::slower:
+      break;
+  }
+  base::log::warning("train", "{}", text.sentence);
+}
+
 void say_changes(const config::Config& resolved) {
   const auto changes = changes_since_last_start(resolved);
   constexpr std::size_t most = 8;

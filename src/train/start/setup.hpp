@@ -28,6 +28,10 @@ void refuse_emptied(const std::filesystem::path& directory,
 /// one goes on from the newest.
 void say_left_steps(const std::filesystem::path& checkpoints);
 
+/// Collective. Logs which attention is used, and why not a faster one; fails where there is none.
+void say_attention(const device::Kernels& kernels, const device::AttentionSize& size,
+                   comm::ProcessGroup& world);
+
 /// On the first rank only. Logs what a start changes of its run.
 void say_changes(const config::Config& resolved);
 

@@ -31,7 +31,6 @@
 #include "train/rank_times_recorder.hpp"
 #include "train/requests.hpp"
 #include "train/saving/saver.hpp"
-#include "train/say_attention.hpp"
 #include "train/start/fitted_options.hpp"
 #include "train/start/resolved_values.hpp"
 #include "train/start/setup.hpp"
