@@ -2,8 +2,10 @@
 #include "trireme/config/config.hpp"
 
 #include "trireme/base/error.hpp"
+#include "trireme/config/arrangement.hpp"
 #include "trireme/config/checks.hpp"
 #include "trireme/config/sources.hpp"
+#include "trireme/layout/mesh.hpp"
 
 #include "support/temporary_folder.hpp"
 
@@ -256,4 +258,16 @@ TEST_CASE("values that a later file replaces are listed, those that mean the sam
   CHECK(replaced[0].first_origin.text() == a.string() + ":2");
   CHECK(replaced[1].first == "7");
   CHECK(replaced[1].second_origin.text() == c.string() + ":2");
+}
+
+TEST_CASE("an arrangement has the value of each of its keys, degrees of every axis among them") {
+  CHECK(trireme::layout::degree_keys().size() == trireme::layout::axis_count);
+  for (const auto& key : trireme::layout::arrangement_keys()) {
+    INFO(key.key);
+    REQUIRE(trireme::schema::find_key(key.key) != nullptr);
+    if (key.number == nullptr) continue;
+    const auto config = resolved({}).with(key.key, "3", Origin::program("test"));
+    REQUIRE(config.ok());
+    CHECK(arrangement(*config).*key.number == 3);
+  }
 }
