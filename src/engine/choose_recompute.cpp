@@ -33,7 +33,9 @@ class Choice {
     // Enough to hold as many activations as the schedule ever does; what more micro-batches take
     // beside them is on both sides of a difference.
     const auto& schedule = options_.schedule;
-    if (schedule.kind != layout::ScheduleKind::gpipe) {
+    const bool holds_all =
+        schedule.kind == layout::ScheduleKind::gpipe || sharding.divides_gradients();
+    if (!holds_all) {
       few_ = std::min(schedule.micro_batches, 4 * sharding.mesh.degree(Axis::pipeline));
     }
     kept_ = bytes(Recompute{});

@@ -69,7 +69,7 @@ ScheduleOutcome Engine::run_schedule() {
   parts.batches.upload();
   parts.renew_weight_copies();
   auto& reduction = parts.reduction();
-  reduction.begin_step(parts.flat_gradients);
+  reduction.begin_step();
   parts.with_weights(layout::Passes::both, [&] { parts.pipeline().run(parts.actions()); });
   outcome.bubble_seconds = parts.pipeline().take_waited_seconds();
   outcome.tensor_seconds = parts.take_tensor_seconds();
@@ -120,7 +120,7 @@ UpdateOutcome Engine::update(const Update& step) {
   const bool clips = clip > 0.0 && step.gradient_norm > clip;
   const float scale = clips ? static_cast<float>(clip / step.gradient_norm) : 1.0F;
   parts.finish_gathers();
-  parts.updates().update(parts.kernels, parts.memory.of(Purpose::workspace), parts.flat_gradients,
+  parts.updates().update(parts.kernels, parts.memory.of(Purpose::workspace), parts.gradients,
                          static_cast<float>(step.learning_rate), scale, step.step);
   const auto exchanges = parts.updates().take_exchange_times();
   UpdateOutcome outcome{.gather_seconds = exchanges.gather_seconds,

@@ -15,13 +15,34 @@ using telemetry::SpanKind;
 
 namespace {
 
-/// Elements of the exchange buffer: for each partial shard piece, room for every rank's part.
-std::int64_t exchange_size(const model::StageParameters& stage) {
+/// Elements of a bucket that a data-parallel rank has the sums of, at most.
+std::int64_t most_held(const sharding::Sharding& sharding, std::size_t bucket) {
+  const auto& flat = sharding.stage().flat();
+  if (!sharding.divides_updates()) return flat.buckets[bucket].size();
+  std::int64_t most = 0;
+  const auto& cuts = flat.cuts_of_bucket(bucket);
+  if (cuts.empty()) return flat.shard_of_bucket(bucket, 0).size();
+  for (std::size_t shard = 1; shard < cuts.size(); ++shard) {
+    most = std::max(most, cuts[shard] - cuts[shard - 1]);
+  }
+  return most;
+}
+
+/// Elements of the exchange buffer: room for every rank's part of what is held of each partial
+/// shard piece. The same on all data-parallel ranks, whatever lies in their shards.
+std::int64_t exchange_size(const sharding::Sharding& sharding) {
+  const auto& stage = sharding.stage();
   std::int64_t size = 0;
-  for (const auto& fused : stage.fused_parameters()) {
-    for (const auto& piece : fused.pieces) {
-      if (piece.partial) size += piece.parts * piece.flat.size();
-    }
+  for (std::size_t bucket = 0; bucket < stage.flat().buckets.size(); ++bucket) {
+    std::int64_t whole = 0;
+    std::int64_t parts = 0;
+    stage.each_piece(stage.flat().buckets[bucket],
+                     [&](const model::ShardPiece& piece, layout::FlatRange common) {
+                       if (!piece.partial) return;
+                       whole += piece.parts * common.size();
+                       parts = std::max<std::int64_t>(parts, piece.parts);
+                     });
+    size += std::min(whole, parts * most_held(sharding, bucket));
   }
   return size;
 }
@@ -29,15 +50,18 @@ std::int64_t exchange_size(const model::StageParameters& stage) {
 }  // namespace
 
 GradientReducer::GradientReducer(const sharding::Sharding& sharding, const comm::AxisGroups& groups,
-                                 device::Kernels& kernels, device::Arena& arena)
+                                 GradientMemory memory, device::Kernels& kernels,
+                                 device::Arena& arena)
     : sharding_(sharding),
       groups_(groups),
       kernels_(kernels),
       stage_(sharding.stage()),
+      memory_(std::move(memory)),
       parameters_of_bucket_(stage_.flat().buckets.size(), 0),
       exposed_(kernels.device().stopwatch()),
       hosts_part_(kernels.device().is_host() ? exposed_.get() : nullptr) {
-  if (const auto size = exchange_size(stage_); size > 0) {
+  if (memory_.is_divided()) adding_.resize(memory_.units->slot_count());
+  if (const auto size = exchange_size(sharding); size > 0) {
     exchange_ = arena.allocate(device::DType::f32, {size});
   }
   for (std::size_t index = 0; index < stage_.fused_parameters().size(); ++index) {
@@ -52,10 +76,37 @@ GradientReducer::GradientReducer(const sharding::Sharding& sharding, const comm:
   }
 }
 
-void GradientReducer::begin_step(const Tensor& flat) {
-  flat_ = flat;
+void GradientReducer::begin_step() {
   parameters_missing_ = parameters_of_bucket_;
-  kernels_.issue(device::Fill{flat, 0.0F});
+  std::fill(adding_.begin(), adding_.end(), std::nullopt);
+  if (!memory_.is_divided()) kernels_.issue(device::Fill{memory_.terms, 0.0F});
+}
+
+void GradientReducer::prepare(const model::Place& place) {
+  if (!memory_.is_divided()) return;
+  for (const auto index : memory_.units->of(place)) {
+    const auto& unit = memory_.units->all()[index];
+    if (adding_[unit.slot] == index) continue;
+    free_slot(unit.slot);
+    adding_[unit.slot] = index;
+    for (const auto bucket : unit.buckets) {
+      kernels_.issue(device::Fill{memory_.terms_of(bucket, {}), 0.0F});
+    }
+  }
+}
+
+void GradientReducer::free_slot(std::size_t slot) {
+  const auto from_slot = [&](const UnderWay& each) {
+    const auto place = memory_.units->place_of(each.bucket);
+    return memory_.units->slot_at(place.begin) == slot;
+  };
+  const auto last = std::find_if(under_way_.rbegin(), under_way_.rend(), from_slot).base();
+  if (last == under_way_.begin()) return;
+  Timed timed(exposed_.get(), SpanKind::gradients);
+  for (auto each = under_way_.begin(); each != last; ++each) each->work.wait_on_stream();
+  under_way_.erase(under_way_.begin(), last);
+  if (under_way_.empty()) end_busy();
+  timed.end();
 }
 
 void GradientReducer::completed(const model::Place& place) {
@@ -70,16 +121,13 @@ void GradientReducer::start(std::size_t bucket) {
   if (groups_.on(Axis::data).size() == 1) return;
   Timed timed(hosts_part_, SpanKind::gradients);
   if (under_way_.empty()) busy_since_ = telemetry::SpanClock::now();
-  const auto range = stage_.flat().buckets[bucket];
-  const auto whole = flat_.slice(0, range.begin, range.size());
-  if (sharding_.divides_updates()) {
-    const auto own = sharding_.updated(bucket);
-    under_way_.push_back(groups_.on(Axis::data)
-                             .start_reduce_scatter(whole, flat_.slice(0, own.begin, own.size()),
-                                                   stage_.flat().cuts_of_bucket(bucket)));
-  } else {
-    under_way_.push_back(groups_.on(Axis::data).start_all_reduce(whole, comm::ReduceOp::sum));
-  }
+  const auto whole = memory_.terms_of(bucket, stage_.flat().buckets[bucket]);
+  auto& data = groups_.on(Axis::data);
+  under_way_.push_back({bucket, sharding_.divides_updates()
+                                    ? data.start_reduce_scatter(
+                                          whole, memory_.sums_of(bucket, sharding_.updated(bucket)),
+                                          stage_.flat().cuts_of_bucket(bucket))
+                                    : data.start_all_reduce(whole, comm::ReduceOp::sum)});
   timed.end();
 }
 
@@ -87,7 +135,9 @@ void GradientReducer::poll() {
   if (under_way_.empty()) return;
   Timed timed(hosts_part_, SpanKind::gradients);
   // Order: groups complete collectives in the order of their start.
-  while (!under_way_.empty() && under_way_.front().poll()) under_way_.erase(under_way_.begin());
+  while (!under_way_.empty() && under_way_.front().work.poll()) {
+    under_way_.erase(under_way_.begin());
+  }
   if (under_way_.empty()) end_busy();
   timed.end();
 }
@@ -105,10 +155,24 @@ std::optional<double> GradientReducer::take_busy_seconds() {
 void GradientReducer::wait_on_stream() {
   if (under_way_.empty()) return;
   Timed timed(exposed_.get(), SpanKind::gradients);
-  for (auto& work : under_way_) work.wait_on_stream();
+  for (auto& each : under_way_) each.work.wait_on_stream();
   under_way_.clear();
   end_busy();
   timed.end();
+}
+
+template <typename Act>
+void GradientReducer::each_partial(const Act& act) const {
+  std::int64_t begin = 0;
+  for (std::size_t bucket = 0; bucket < stage_.flat().buckets.size(); ++bucket) {
+    stage_.each_piece(
+        sharding_.updated(bucket), [&](const model::ShardPiece& piece, layout::FlatRange own) {
+          if (!piece.partial) return;
+          const auto place = begin + piece.part * own.size();
+          act(piece, memory_.sums_of(bucket, own), layout::FlatRange{place, place + own.size()});
+          begin += piece.parts * own.size();
+        });
+  }
 }
 
 /// Sums shard pieces of which each tensor-parallel rank has one term. Ranks that hold different
@@ -116,28 +180,19 @@ void GradientReducer::wait_on_stream() {
 ///
 /// Runs after the sums over data-parallel ranks, as add_tied_terms() does and for the same reason:
 /// the last sum is one that all tensor-parallel ranks share, so that their copies keep the same
-/// bits. Of a divided bucket only the rank's own part is a sum by then; the rest is not read.
+/// bits. Of a divided bucket only the rank's own part is a sum by then, and exchanged.
 void GradientReducer::add_partial_terms() {
   if (!exchange_) return;
   kernels_.issue(device::Fill{exchange_, 0.0F});
-  const auto each_partial = [this](const auto& act) {
-    std::int64_t begin = 0;
-    for (const auto& fused : stage_.fused_parameters()) {
-      for (const auto& piece : fused.pieces) {
-        if (!piece.partial) continue;
-        const auto size = piece.flat.size();
-        act(piece, flat_.slice(0, piece.flat.begin, size),
-            exchange_.slice(0, begin + piece.part * size, size));
-        begin += piece.parts * size;
-      }
-    }
+  const auto of_exchange = [this](layout::FlatRange place) {
+    return exchange_.slice(0, place.begin, place.size());
   };
-  each_partial([this](const model::ShardPiece& piece, const Tensor& own, const Tensor& place) {
-    if (piece.contributes) kernels_.issue(device::Copy{own, place});
+  each_partial([&](const model::ShardPiece& piece, const Tensor& own, layout::FlatRange place) {
+    if (piece.contributes) kernels_.issue(device::Copy{own, of_exchange(place)});
   });
   groups_.on(Axis::tensor).start_all_reduce(exchange_, comm::ReduceOp::sum).wait_on_stream();
-  each_partial([this](const model::ShardPiece&, const Tensor& own, const Tensor& place) {
-    kernels_.issue(device::Copy{place, own});
+  each_partial([&](const model::ShardPiece&, const Tensor& own, layout::FlatRange place) {
+    kernels_.issue(device::Copy{of_exchange(place), own});
   });
 }
 
@@ -149,7 +204,7 @@ void GradientReducer::add_tied_terms() {
   for (auto bucket = stage_.first_tied_bucket(); bucket < flat.buckets.size(); ++bucket) {
     const auto range = sharding_.updated(bucket);
     groups_.ends()
-        ->start_all_reduce(flat_.slice(0, range.begin, range.size()), comm::ReduceOp::sum)
+        ->start_all_reduce(memory_.sums_of(bucket, range), comm::ReduceOp::sum)
         .wait_on_stream();
   }
 }
@@ -168,11 +223,11 @@ void GradientReducer::finish() {
 /// Each data-parallel rank counts its shard of each bucket at every ZeRO level.
 void GradientReducer::add_squares(ExactSum& squares) {
   for (std::size_t bucket = 0; bucket < stage_.flat().buckets.size(); ++bucket) {
-    stage_.each_piece(
-        sharding_.counted(bucket), [&](const model::ShardPiece& piece, layout::FlatRange counted) {
-          if (!piece.primary) return;
-          kernels_.start_sum_of_squares(flat_.slice(0, counted.begin, counted.size()));
-        });
+    stage_.each_piece(sharding_.counted(bucket),
+                      [&](const model::ShardPiece& piece, layout::FlatRange counted) {
+                        if (!piece.primary) return;
+                        kernels_.start_sum_of_squares(memory_.sums_of(bucket, counted));
+                      });
   }
   for (const double sum : kernels_.finish_sums()) squares.add(sum);
 }

@@ -7,6 +7,7 @@
 #include "trireme/telemetry/spans.hpp"
 
 #include "engine/totals/exact_sum.hpp"
+#include "engine/weights/gradient_memory.hpp"
 
 #include <map>
 #include <memory>
@@ -21,10 +22,12 @@ namespace trireme::engine {
 class GradientReducer {
  public:
   GradientReducer(const sharding::Sharding& sharding, const comm::AxisGroups& groups,
-                  device::Kernels& kernels, device::Arena& arena);
+                  GradientMemory memory, device::Kernels& kernels, device::Arena& arena);
 
-  /// flat: f32, all gradients of the rank.
-  void begin_step(const device::Tensor& flat);
+  void begin_step();
+  /// Makes the device's next kernel find zeros where gradients of this part of the model add up,
+  /// the first time in a step; where they all have memory of their own, begin_step() does.
+  void prepare(const model::Place& place);
   /// Marks the gradients of this part of the model as final for this step: buckets that are
   /// complete now start their reduction.
   void completed(const model::Place& place);
@@ -48,7 +51,17 @@ class GradientReducer {
   void add_squares(ExactSum& squares);
 
  private:
+  struct UnderWay {
+    std::size_t bucket;
+    comm::Work work;
+  };
   void start(std::size_t bucket);
+  /// Waits for reductions from this slot of the ring.
+  void free_slot(std::size_t slot);
+  /// Calls act(shard piece, sums of it that are held, their place in the exchange buffer) for what
+  /// tensor-parallel ranks have terms of.
+  template <typename Act>
+  void each_partial(const Act& act) const;
   /// Notes that none is under way any more.
   void end_busy();
   void add_partial_terms();
@@ -58,13 +71,15 @@ class GradientReducer {
   comm::AxisGroups groups_;
   device::Kernels& kernels_;
   const model::StageParameters& stage_;
-  device::Tensor flat_;
+  GradientMemory memory_;
   device::Tensor exchange_;              // f32: partial shard pieces, all parts of each
   std::vector<int> parameters_missing_;  // [bucket]
   std::vector<int> parameters_of_bucket_;
   /// Buckets of each part of the model, one for each fused parameter that lies in it.
   std::map<model::Place, std::vector<std::size_t>> buckets_of_place_;
-  std::vector<comm::Work> under_way_;
+  /// [slot of the ring]: the last unit of this step whose gradients add up there.
+  std::vector<std::optional<std::size_t>> adding_;
+  std::vector<UnderWay> under_way_;
   /// Begin of the first one under way.
   telemetry::SpanClock::time_point busy_since_;
   double busy_seconds_ = 0;

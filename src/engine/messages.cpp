@@ -48,6 +48,11 @@ void ChunkMessages::hand_over_to(ChunkMessages& next) {
   next.input_gradients_.works.resize(output_gradients_.buffers.size());
 }
 
+void ChunkMessages::share_output_gradients(const ChunkMessages& other) {
+  output_gradients_.buffers = other.output_gradients_.buffers;
+  output_gradients_.works.resize(output_gradients_.buffers.size());
+}
+
 void ChunkMessages::make_ring(Ring& ring, int count, const Shape& shape, device::Arena& arena) {
   for (int index = 0; index < count; ++index) {
     ring.buffers.push_back(arena.allocate(shape.dtype, {shape.rows, shape.width}));

@@ -7,7 +7,10 @@
 #include "trireme/engine/stage_layers.hpp"
 #include "trireme/layout/simulate.hpp"
 
+#include "chunks.hpp"
+
 #include <algorithm>
+#include <utility>
 
 namespace trireme::engine {
 
@@ -16,29 +19,13 @@ using layout::Axis;
 
 namespace {
 
-/// Schedule; with one stage there is nothing to overlap: each backward right after its forward
-/// holds the fewest activations, and a table shared by embedding and head gets its gradients in one
-/// order.
-base::Result<layout::Schedule> schedule_of(const EngineOptions& options) {
-  const int stages = options.sharding.mesh.degree(Axis::pipeline);
-  const auto kind = stages == 1 && options.schedule.virtual_stages == 1
-                        ? layout::ScheduleKind::one_forward_one_backward
-                        : options.schedule.kind;
-  return layout::make_schedule(kind, stages, options.schedule.micro_batches,
-                               options.schedule.virtual_stages);
-}
-
-layout::Passes passes_of(const EngineOptions& options) {
-  return options.use == Use::training ? layout::Passes::both : layout::Passes::forward_alone;
-}
-
 /// [chunk] of the rank's stage.
 std::vector<layout::ChunkBuffers> buffers_of(const EngineOptions& options,
                                              const layout::Schedule& schedule) {
   // A schedule that does not finish has no buffers that suffice.
   base::value_or_throw(layout::simulate(schedule, {}));
   const int stage = options.sharding.mesh.coordinate(Axis::pipeline, options.sharding.rank);
-  auto buffers = layout::chunk_buffers(schedule, stage, passes_of(options));
+  auto buffers = layout::chunk_buffers(schedule, stage, passes_of(options.use));
   const bool repeats =
       options.use == Use::training && options.memory.cuda_graphs == CudaGraphs::yes;
   return repeats ? layout::with_common_period(std::move(buffers)) : buffers;
@@ -65,7 +52,7 @@ Engine::Parts::Parts(const EngineOptions& given, const comm::AxisGroups& their_g
       memory(their_memory),
       sharding(sharding_of(options)),
       stage(sharding.stage()),
-      schedule(base::value_or_throw(schedule_of(options))),
+      schedule(schedule_of(options)),
       buffers(buffers_of(options, schedule)),
       graphs(trains() ? options.memory.cuda_graphs : CudaGraphs::no, groups.on(Axis::tensor),
              kernels.device(), actions().size()),
@@ -97,7 +84,7 @@ Engine::Parts::Parts(const EngineOptions& given, const comm::AxisGroups& their_g
   if (trains()) {
     // Shards of owners lie at offsets of their own.
     const auto offsets = gathered ? comm::Offsets::own : comm::Offsets::same;
-    register_flat(groups, {flat_parameters, offsets}, flat_gradients, registrations);
+    register_flat(groups, {flat_parameters, offsets}, {flat_gradients, offsets}, registrations);
   }
   make_executor();
   context.progress = [this] {
@@ -119,7 +106,13 @@ void Engine::Parts::make_updates() {
       memory.of(Purpose::optimizer),
       optim::Peers{exchanges ? &tensor : nullptr, exchanges ? &tensor : &groups.on(Axis::data)});
   if (!kernels.device().is_host()) clear_state(optimizer->state(), own_updates.buckets, kernels);
-  reducer.emplace(sharding, groups, kernels, memory.of(Purpose::communication));
+  GradientMemory of_gradients{flat_gradients, nullptr, {}, {}};
+  if (options.sharding.divides_gradients()) {
+    of_gradients = {flat_gradients, &*units, gradients, own_updates.buckets};
+    gathered->on_gradients([this](const model::Place& place) { reduction().prepare(place); });
+  }
+  reducer.emplace(sharding, groups, std::move(of_gradients), kernels,
+                  memory.of(Purpose::communication));
   if (sharding.divides_updates() && !gathered && groups.on(Axis::data).size() > 1) {
     gather.emplace(sharding, groups.on(Axis::data), kernels.device());
   }
@@ -185,18 +178,15 @@ PipelineExecutor& Engine::Parts::pipeline() {
 }
 
 void Engine::Parts::make_parameters() {
-  const auto size = stage.flat().size;
   context.weights = &resident;
-  if (trains()) {
-    own_updates = sharding.updates();
-    flat_gradients = memory.of(Purpose::gradients).allocate(device::DType::f32, {size});
-    std::int64_t pieces = 0;
-    for (const auto& fused : stage.fused_parameters()) pieces += std::ssize(fused.pieces);
-    hashes = memory.of(Purpose::gradients).allocate(device::DType::i32, {pieces, 2});
-  }
   if (sharding.divides_parameters()) return make_divided_parameters();
+  const auto size = stage.flat().size;
   flat_parameters = memory.of(Purpose::parameters).allocate(options.numerics.dtype, {size});
   parameters = flat_parameters;
+  if (trains()) {
+    own_updates = sharding.updates();
+    make_gradients(size);
+  }
   stage.bind(flat_parameters, flat_gradients);
   if (options.numerics.linear_forward == layers::LinearForward::e4m3 &&
       options.memory.weight_copies == layers::WeightCopies::kept) {
@@ -204,15 +194,29 @@ void Engine::Parts::make_parameters() {
   }
 }
 
+void Engine::Parts::make_gradients(std::int64_t elements) {
+  auto& arena = memory.of(Purpose::gradients);
+  flat_gradients = arena.allocate(device::DType::f32, {elements});
+  gradients = flat_gradients;
+  std::int64_t pieces = 0;
+  for (const auto& fused : stage.fused_parameters()) pieces += std::ssize(fused.pieces);
+  hashes = arena.allocate(device::DType::i32, {pieces, 2});
+}
+
 void Engine::Parts::make_divided_parameters() {
   TRIREME_EXPECT(trains(), "only training divides parameters");
+  own_updates = sharding.updates();
   units.emplace(sharding);
   const auto ring = units->size();
   const auto held = own_updates.sizes.elements + own_updates.sizes.matrices;
   flat_parameters = memory.of(Purpose::parameters).allocate(options.numerics.dtype, {ring + held});
   parameters = {flat_parameters.slice(0, ring, held), own_updates.sizes};
+  const bool divides = options.sharding.divides_gradients();
+  make_gradients(divides ? ring + held : stage.flat().size);
+  if (divides) gradients = {flat_gradients.slice(0, ring, held), own_updates.sizes};
   const auto slots = flat_parameters.slice(0, 0, ring);
-  stage.bind(units->regions(slots, flat_gradients));
+  stage.bind(units->regions(slots, flat_gradients,
+                            divides ? Units::Gradients::in_ring : Units::Gradients::whole));
   gathered.emplace(sharding, *units, groups.on(Axis::data),
                    GatheredWeights::Shards{parameters, own_updates.buckets, slots},
                    kernels.device());
@@ -225,31 +229,6 @@ void Engine::Parts::renew_weight_copies() {
   if (!weight_copies) return;
   finish_gathers();
   weight_copies->renew(context);
-}
-
-void Engine::Parts::make_chunks() {
-  const auto& layers = sharding.chunks();
-  const auto placement = schedule.placement();
-  const ChunkMessages::Shape shape{context.local_rows(), options.model.hidden_size,
-                                   options.numerics.dtype};
-  int layers_before = 0;
-  for (int chunk = 0; chunk < placement.virtual_stages; ++chunk) {
-    const auto index = static_cast<std::size_t>(chunk);
-    const layout::ChunkPlace place{my_stage(), chunk};
-    messages.emplace_back(
-        groups.on(Axis::pipeline),
-        ChunkMessages::Places{placement.previous(place), place, placement.next(place)}, shape,
-        buffers[index], passes_of(options), memory.of(Purpose::communication));
-    // The chunk before, if it is on this stage, too, is the stage's chunk before.
-    if (placement.previous(place).stage == my_stage())
-      messages[index - 1].hand_over_to(messages[index]);
-    const layers::Chunk::Role role{layers[index], messages.back().is_first(),
-                                   messages.back().is_last(), layers_before};
-    layers_before += layers[index].end - layers[index].begin;
-    chunk_places.push_back(role.places());
-    chunks.emplace_back(context, stage, role, buffers[index], memory.of(Purpose::activations),
-                        memory.of(Purpose::parameters));
-  }
 }
 
 std::optional<double> Engine::Parts::take_weights_seconds() {

@@ -39,10 +39,12 @@ struct Engine::Parts {
   /// All parameters of the rank; where data-parallel ranks divide them, the ring of units, and its
   /// shards behind that.
   device::Tensor flat_parameters;
-  device::Tensor flat_gradients;  // f32, empty for inference
+  /// All gradients, f32, or likewise a ring and shards; empty for inference.
+  device::Tensor flat_gradients;
   device::Tensor hashes;          // i32 [parameter parts, 2], empty for inference
   sharding::Updates own_updates;  // empty for inference
   optim::FlatValues parameters;   // those of own_updates, at least
+  optim::FlatValues gradients;    // likewise
   std::optional<Units> units;     // where data-parallel ranks divide parameters
   std::optional<GatheredWeights> gathered;
   ResidentWeights resident;
@@ -76,6 +78,8 @@ struct Engine::Parts {
 
   void make_parameters();
   void make_divided_parameters();
+  /// Memory for gradients, and for hashes of all shard pieces.
+  void make_gradients(std::int64_t elements);
   void make_chunks();
   void make_updates();
   void make_executor();

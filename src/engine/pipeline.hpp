@@ -39,6 +39,8 @@ class ChunkMessages {
   /// Hands outputs over to the next chunk, which is on the same stage, and takes its gradients,
   /// without messages: each writes where the other reads.
   void hand_over_to(ChunkMessages& next);
+  /// Takes the gradients of outputs where `other` does, which needs them at other times.
+  void share_output_gradients(const ChunkMessages& other);
 
   /// Posts the receive that an action needs, unless it is posted or there is none.
   void expect_input(int micro_batch);

@@ -40,15 +40,15 @@ void register_arenas(const model::ModelConfig& model, const comm::AxisGroups& gr
 }
 
 void register_flat(const comm::AxisGroups& groups, const FlatMemory& parameters,
-                   const Tensor& gradients, Registrations& registrations) {
+                   const FlatMemory& gradients, Registrations& registrations) {
   if (groups.on(Axis::data).size() > 1) {
     keep(groups.on(Axis::data).register_memory(parameters.values, parameters.offsets),
          registrations);
-    keep(groups.on(Axis::data).register_memory(gradients, Offsets::same), registrations);
+    keep(groups.on(Axis::data).register_memory(gradients.values, gradients.offsets), registrations);
   }
   // First and last stage hold other layers beside the table that they share.
   if (groups.ends() != nullptr && groups.ends()->size() > 1) {
-    keep(groups.ends()->register_memory(gradients, Offsets::own), registrations);
+    keep(groups.ends()->register_memory(gradients.values, Offsets::own), registrations);
   }
 }
 

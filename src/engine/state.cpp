@@ -143,8 +143,10 @@ std::vector<std::uint64_t> Engine::parameter_hashes() {
 
 std::vector<ParameterPart> Engine::parameter_parts() {
   parts_->finish_gathers();
-  const auto values = parts_->units ? Tensor{} : parts_->flat_parameters;
-  return engine::parameter_parts(parts_->stage, values, parts_->flat_gradients);
+  const auto& sharding = parts_->options.sharding;
+  const auto values = sharding.divides_parameters() ? Tensor{} : parts_->flat_parameters;
+  const auto gradients = sharding.divides_gradients() ? Tensor{} : parts_->flat_gradients;
+  return engine::parameter_parts(parts_->stage, values, gradients);
 }
 
 }  // namespace trireme::engine

@@ -68,7 +68,10 @@ struct Chunk::Parts {
       slot.boundaries.push_back(given ? Tensor{} : context.stream(arena));
       slot.layers.push_back(layers[layer].allocate(arena));
     }
-    if (role.last) slot.boundaries.push_back(context.stream(arena));
+    if (role.last) {
+      const bool given = layers.empty() && !role.first;
+      slot.boundaries.push_back(given ? Tensor{} : context.stream(arena));
+    }
     return slot;
   }
 
@@ -186,10 +189,12 @@ std::vector<model::Place> Chunk::Role::places() const {
 
 Chunk::Chunk(const StageContext& context, const model::StageParameters& stage, const Role& role,
              const layout::ChunkBuffers& buffers, device::Arena& activations,
-             device::Arena& constants)
+             device::Arena& constants, const Chunk* beside)
     : parts_(new Parts{context, role, {}, {}, {}, {}, {}, {}, {}, {}}) {
   const auto& config = context.config;
-  if (config.has_rotary()) {
+  if (beside != nullptr) {
+    parts_->rotary = beside->parts_->rotary;
+  } else if (config.has_rotary()) {
     parts_->rotary = make_rotary_tables(context, context.sequence_length, constants);
   }
   if (role.first) parts_->embedding.emplace(context, stage);

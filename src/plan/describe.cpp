@@ -94,6 +94,19 @@ std::string held_in_words(const engine::ScheduleOptions& schedule, int stages) {
       base::join(operands, ","), base::join(left, ","));
 }
 
+/// Text about weights that are gathered when they are read; empty where each rank has its own.
+std::string divided_in_words(const engine::EngineOptions& options) {
+  if (!options.sharding.divides_parameters()) return {};
+  if (!options.sharding.divides_gradients()) {
+    return "ZeRO level 3: ranks hold shards of weights, and all gradients\n";
+  }
+  return format(
+      "ZeRO level 3: ranks hold shards of weights and gradients; the table, each layer and the "
+      "head "
+      "take all {} micro-batches before the next\n",
+      options.schedule.micro_batches);
+}
+
 std::string run_in_words(const MemoryPlan& plan) {
   const auto& options = plan.options;
   const auto& schedule = options.schedule;
@@ -109,6 +122,7 @@ std::string run_in_words(const MemoryPlan& plan) {
   if (options.numerics.linear_forward == layers::LinearForward::e4m3) {
     text += weight_copies_in_words(options.memory.weight_copies);
   }
+  text += divided_in_words(options);
   for (std::size_t stage = 0; stage < plan.chosen.size(); ++stage) {
     text += format("stage {}: {}\n", stage, plan.chosen[stage].text());
   }
@@ -237,6 +251,7 @@ base::Json to_json(const MemoryPlan& plan) {
       {"precision", precision_of(options.numerics)},
       {"world_size", mesh.world_size()},
       {"mesh", degrees},
+      {"zero_level", options.sharding.zero_level},
       {"schedule", layout::name(schedule.kind)},
       {"virtual_stages", schedule.virtual_stages},
       {"micro_batches", schedule.micro_batches},

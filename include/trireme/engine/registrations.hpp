@@ -25,6 +25,6 @@ struct FlatMemory {
 
 /// Registers flat tensors; collective over the data-parallel group and that of tied embeddings.
 void register_flat(const comm::AxisGroups& groups, const FlatMemory& parameters,
-                   const device::Tensor& gradients, Registrations& registrations);
+                   const FlatMemory& gradients, Registrations& registrations);
 
 }  // namespace trireme::engine

@@ -29,7 +29,7 @@ struct ParameterPart {
   layout::Shape shape;
   layout::Box box;
   device::Tensor values;    // in the compute type; empty where data-parallel ranks divide it
-  device::Tensor gradient;  // f32, or empty
+  device::Tensor gradient;  // f32, or empty, likewise
   /// Exactly one rank of a data-parallel replica is primary for a box.
   bool primary = true;
 };

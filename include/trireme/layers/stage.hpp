@@ -33,9 +33,11 @@ class Chunk {
   };
 
   /// Activations of as many micro-batches as `buffers` says are allocated here, once. Those of a
-  /// forward-only chunk keep nothing of one layer for the next.
+  /// forward-only chunk keep nothing of one layer for the next. `beside`: another chunk of the
+  /// stage, whose constants serve this one, too.
   Chunk(const StageContext& context, const model::StageParameters& stage, const Role& role,
-        const layout::ChunkBuffers& buffers, device::Arena& activations, device::Arena& constants);
+        const layout::ChunkBuffers& buffers, device::Arena& activations, device::Arena& constants,
+        const Chunk* beside = nullptr);
   ~Chunk();
   Chunk(const Chunk&) = delete;
   Chunk& operator=(const Chunk&) = delete;

@@ -70,6 +70,11 @@ struct Schedule {
 base::Result<Schedule> make_schedule(ScheduleKind kind, int stages, int micro_batches,
                                      int virtual_stages);
 
+/// Schedule of one stage that takes its chunks one after the other, each with all micro-batches
+/// (Lamy-Poirier 2022, arXiv 2211.05953): a chunk's weights are read in two runs of actions, and
+/// the activations of all micro-batches are held.
+Schedule breadth_first(int chunks, int micro_batches);
+
 /// Layers [begin, end) of each chunk: result[stage][virtual_stage]. `given` (one count per position
 /// of the model, empty for even) is checked; only the first and the last position may be given no
 /// layer. An even assignment gives the remainder to the middle positions, because the first holds

@@ -33,6 +33,12 @@ struct Options {
   /// Whether each of several ranks holds its shards of parameters alone: a unit's weights are
   /// gathered when a pass reads them (model::BucketBorders).
   bool divides_parameters() const { return zero_level > 2 && mesh.degree(layout::Axis::data) > 1; }
+  /// Whether gradients, too: where one stage has all layers, each unit takes all micro-batches
+  /// before the next, and what they add up to is reduced behind the last. Other stages keep all
+  /// gradients until their last micro-batch.
+  bool divides_gradients() const {
+    return divides_parameters() && mesh.degree(layout::Axis::pipeline) == 1;
+  }
   /// Whether updates are of whole matrices, with owners.
   bool divides_matrices() const {
     return divides_updates() && optim::traits(rule.kind).updates_matrices;

@@ -114,6 +114,7 @@ void GatheredWeights::await(Slot& slot) {
 }
 
 void GatheredWeights::acquire(const Place& place, Pass pass) {
+  if (pass != Pass::forward) prepare_(place);
   if (!reads_weights(place, pass)) return;
   const auto from = order_.begin() + static_cast<std::ptrdiff_t>(std::min(now_, order_.size()));
   const auto found = std::find(from, order_.end(), place);
@@ -145,6 +146,8 @@ void GatheredWeights::gather_ahead() {
         if (taken[number] || slots_[number].leases > 0) return;
         gather(unit);
         gathers = true;
+      } else if (!slots_[number].works.empty()) {
+        return;
       }
       taken[number] = true;
     }

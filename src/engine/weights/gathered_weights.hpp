@@ -10,8 +10,10 @@
 #include "units.hpp"
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace trireme::engine {
@@ -39,6 +41,10 @@ class GatheredWeights final : public layers::WeightSource {
   /// Waits for what is under way, unless an error unwinds the stack.
   ~GatheredWeights() override;
 
+  /// Called before a pass adds to gradients.
+  void on_gradients(std::function<void(const model::Place&)> prepare) {
+    prepare_ = std::move(prepare);
+  }
   /// Says what will be read.
   void begin(std::vector<model::Place> order);
   /// Behind the last of it.
@@ -74,6 +80,7 @@ class GatheredWeights final : public layers::WeightSource {
   /// Place of order_ that is being read.
   std::size_t now_ = 0;
   std::unique_ptr<device::Stopwatch> waited_;
+  std::function<void(const model::Place&)> prepare_ = [](const model::Place&) {};
 };
 
 }  // namespace trireme::engine

@@ -86,8 +86,15 @@ std::vector<std::size_t> Units::of(const model::Place& place) const {
   return found;
 }
 
+std::size_t Units::slot_at(std::int64_t element) const {
+  const auto slot = std::partition_point(slots_.begin(), slots_.end(),
+                                         [&](const auto& each) { return each.end <= element; });
+  return static_cast<std::size_t>(slot - slots_.begin());
+}
+
 std::vector<model::StageParameters::Region> Units::regions(const device::Tensor& parameters,
-                                                           const device::Tensor& gradients) const {
+                                                           const device::Tensor& gradients,
+                                                           Gradients kind) const {
   const auto& buckets = sharding_.stage().flat().buckets;
   std::vector<model::StageParameters::Region> regions;
   for (std::size_t bucket = 0; bucket < buckets.size(); ++bucket) {
@@ -102,7 +109,8 @@ std::vector<model::StageParameters::Region> Units::regions(const device::Tensor&
     });
     const auto begin = places_[static_cast<std::size_t>(first - buckets.begin())].begin;
     region.parameters = parameters.slice(0, begin, region.range.size());
-    region.gradients = gradients.slice(0, region.range.begin, region.range.size());
+    const auto of_gradients = kind == Gradients::whole ? region.range.begin : begin;
+    region.gradients = gradients.slice(0, of_gradients, region.range.size());
   }
   return regions;
 }

@@ -31,13 +31,18 @@ class Units {
   /// Units, by their index, in which the weights lie that a place of the model reads.
   std::vector<std::size_t> of(const model::Place& place) const;
   std::size_t slot_count() const { return slots_.size(); }
+  /// Slot that has this element of the ring.
+  std::size_t slot_at(std::int64_t element) const;
   /// Elements of the ring.
   std::int64_t size() const { return slots_.empty() ? 0 : slots_.back().end; }
   /// Where a bucket's elements lie in the ring.
   layout::FlatRange place_of(std::size_t bucket) const { return places_[bucket]; }
-  /// Regions of the stage's flat buffers: in a ring of parameters, and in all gradients.
+  /// Regions of the stage's flat buffers: in a ring of parameters, and in one of gradients or in
+  /// all of them.
+  enum class Gradients { in_ring, whole };
   std::vector<model::StageParameters::Region> regions(const device::Tensor& parameters,
-                                                      const device::Tensor& gradients) const;
+                                                      const device::Tensor& gradients,
+                                                      Gradients kind) const;
 
  private:
   std::size_t slot_of(const model::Place& place, int layers_before) const;

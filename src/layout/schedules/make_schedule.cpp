@@ -113,4 +113,17 @@ base::Result<Schedule> make_schedule(ScheduleKind kind, int stages, int micro_ba
   return schedule;
 }
 
+Schedule breadth_first(int chunks, int micro_batches) {
+  Schedule schedule{ScheduleKind::gpipe, 1, micro_batches, chunks, {}};
+  auto& actions = schedule.actions.emplace_back();
+  const auto add = [&](ActionKind kind, int chunk) {
+    for (int micro_batch = 0; micro_batch < micro_batches; ++micro_batch) {
+      actions.push_back({kind, micro_batch, chunk});
+    }
+  };
+  for (int chunk = 0; chunk < chunks; ++chunk) add(ActionKind::forward, chunk);
+  for (int chunk = chunks; chunk-- > 0;) add(ActionKind::backward, chunk);
+  return schedule;
+}
+
 }  // namespace trireme::layout

@@ -69,7 +69,14 @@ void compare_variants_apart(Comparison& comparison, const layout::Mesh& mesh, in
   }
   if (mesh.degree(Axis::data) > 1) {
     comparison.must_be_same({.name = "zero 1", .zero_level = 1}, plain);
-    comparison.must_be_same({.name = "zero 3", .zero_level = 3}, plain);
+    const Variant divided{.name = "zero 3", .zero_level = 3};
+    // One stage adds the embedding's and the head's gradients of all micro-batches apart.
+    if (is_tied && mesh.degree(Axis::pipeline) == 1) {
+      comparison.must_be_close(divided, comparison.run(divided, static_cast<int>(plain.size())),
+                               plain);
+    } else {
+      comparison.must_be_same(divided, plain);
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include "trireme/engine/measure.hpp"
 
 #include "support/late_gathers.hpp"
+#include "unit/engine/counting_kernels.hpp"
 #include "unit/engine/stage_options.hpp"
 
 #include <catch2/catch.hpp>
@@ -17,34 +18,13 @@
 
 using namespace trireme;
 using layout::Axis;
+using testing::CountingKernels;
 using testing::GatherLog;
 using testing::LateGathers;
 using Kind = GatherLog::Event::Kind;
 using Catch::Matchers::Contains;
 
 namespace {
-
-/// Counts what is issued.
-class CountingKernels final : public device::Kernels {
- public:
-  const char* name() const override { return inner_->name(); }
-  device::Device& device() override { return inner_->device(); }
-  void compute(const device::Operation& operation) override {
-    ++issued;
-    inner_->issue(operation);
-  }
-  double sum_of_squares(const device::Tensor& x) override { return inner_->sum_of_squares(x); }
-  double sum(const device::Tensor& x) override { return inner_->sum(x); }
-  void start_sum_of_squares(const device::Tensor& x) override { inner_->start_sum_of_squares(x); }
-  void start_sum(const device::Tensor& x) override { inner_->start_sum(x); }
-  std::vector<double> finish_sums() override { return inner_->finish_sums(); }
-  void synchronize() override { inner_->synchronize(); }
-
-  std::int64_t issued = 0;
-
- private:
-  std::unique_ptr<device::Kernels> inner_ = device::make_reference_kernels();
-};
 
 engine::EngineOptions options_for(const layout::Mesh& mesh, int stage, int virtual_stages = 1) {
   auto options = testing::options_of_stage(mesh, stage, 8);

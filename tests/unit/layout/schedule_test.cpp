@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/layout/schedule.hpp"
 
+#include "trireme/layout/chunk_buffers.hpp"
+#include "trireme/layout/simulate.hpp"
+
 #include "unit/layout/schedules.hpp"
 
 #include <catch2/catch.hpp>
@@ -85,6 +88,20 @@ TEST_CASE("every schedule runs each micro-batch of a chunk once, in ascending or
       for (const auto& [key, count] : next) REQUIRE(count == schedule.micro_batches);
     }
   }
+}
+
+TEST_CASE("breadth first, each chunk takes all micro-batches before the next, there and back") {
+  const auto schedule = breadth_first(3, 2);
+  CHECK(line(schedule.actions.front()) == "F0 F1 F0' F1' F0'' F1'' B0'' B1'' B0' B1' B0 B1");
+  CHECK(check(schedule).ok());
+  CHECK(simulate(schedule, {}).ok());
+  const auto buffers = chunk_buffers(schedule, 0, Passes::both);
+  REQUIRE(buffers.size() == 3);
+  for (const auto& chunk : buffers) CHECK(chunk.activations == 2);
+  CHECK(buffers.front().inputs == 0);
+  CHECK(buffers.back().inputs == 2);
+  CHECK(buffers.front().output_gradients == 2);
+  CHECK(buffers.back().output_gradients == 0);
 }
 
 TEST_CASE("names of schedules are read back and unknown ones meet suggestions") {

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where data-parallel ranks hold shards of parameters alone, units are gathered into two slots of a
+// ring, one ahead, and a pass that reads them too early finds no numbers.
+#include "trireme/device/kernels.hpp"
+#include "trireme/engine/engine.hpp"
+#include "trireme/engine/measure.hpp"
+
+#include "support/late_gathers.hpp"
+#include "unit/engine/counting_kernels.hpp"
+#include "unit/engine/stage_options.hpp"
+#include "unit/model/published.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+using namespace trireme;
+using device::Purpose;
+using layout::Axis;
+using testing::GatherLog;
+using testing::LateGathers;
+using Kind = GatherLog::Event::Kind;
+using Catch::Matchers::Contains;
+
+namespace {
+
+engine::EngineOptions options_of_level(int zero_level, int layers = 5) {
+  auto options = testing::options_of_stage(layout::Mesh::of(1, 2, 1), 0, layers);
+  options.model.architecture = model::Architecture::llama;
+  options.sharding.zero_level = zero_level;
+  options.numerics.seed = 3;
+  return options;
+}
+
+/// An engine over groups whose peers are pretended, and whose gathers come late.
+class LateEngine {
+ public:
+  explicit LateEngine(const engine::EngineOptions& options)
+      : groups_(comm::make_dry_run_groups(options.sharding.mesh, options.sharding.rank,
+                                          comm::DryRunData::mirrored)),
+        late_(groups_.on(Axis::data), log),
+        memory_(engine::Memory::host(engine::measure(options))) {
+    auto views = groups_.views();
+    views.set(Axis::data, late_);
+    log.now = [this] { return kernels_.issued; };
+    engine.emplace(options, views, kernels_, memory_);
+    engine->initialise();
+    log.events.clear();
+  }
+
+  void fill() {
+    const auto& options = engine->options();
+    for (int index = 0; index < options.schedule.micro_batches; ++index) {
+      auto& batch = engine->batch(index);
+      for (std::int64_t at = 0; at < options.schedule.sequence_length; ++at) {
+        batch.tokens.i32()[at] = static_cast<std::int32_t>((7 * at + index) % 97);
+        batch.targets.i32()[at] = static_cast<std::int32_t>((7 * at + index + 7) % 97);
+      }
+    }
+  }
+  double step(int number) {
+    fill();
+    engine->run_schedule();
+    const auto reduced = engine->reduce_gradients();
+    engine->update({.step = number, .learning_rate = 1e-2, .gradient_norm = reduced.gradient_norm});
+    return reduced.loss;
+  }
+
+  GatherLog log;
+
+ private:
+  testing::CountingKernels kernels_;
+  comm::OwnedAxisGroups groups_;
+  LateGathers late_;
+  engine::Memory memory_;
+
+ public:
+  std::optional<engine::Engine> engine;
+};
+
+}  // namespace
+
+TEST_CASE("layers take turns in two places, at the same addresses in each step") {
+  LateEngine late(options_of_level(3));
+  const auto& stage = late.engine->parameters();
+  const auto address = [&](int layer) {
+    return stage.parameter("layers." + std::to_string(layer) + ".mlp.down.weight").raw();
+  };
+  CHECK(address(0) == address(2));
+  CHECK(address(0) == address(4));
+  CHECK(address(1) == address(3));
+  CHECK(address(0) != address(1));
+  CHECK(stage.parameter("embedding.weight").raw() == stage.parameter("final_norm.weight").raw());
+}
+
+TEST_CASE("a unit is gathered while the one before computes, there and back") {
+  LateEngine late(options_of_level(3));
+  late.step(1);
+  const auto& events = late.log.events;
+  std::map<const void*, GatherLog::Event> under_way;
+  std::size_t most = 0;
+  int at_once = 0;
+  for (const auto& event : events) {
+    if (event.kind == Kind::start) {
+      under_way[event.whole] = event;
+      most = std::max(most, under_way.size());
+      continue;
+    }
+    if (under_way.at(event.whole).time == event.time) ++at_once;
+    under_way.erase(event.whole);
+  }
+  CHECK(under_way.empty());
+  // Table, five layers, head; back, the last two are still there.
+  const auto& stage = late.engine->parameters();
+  std::size_t in_largest = 0;
+  std::map<model::Place, std::set<std::int64_t>> buckets;
+  for (std::size_t index = 0; index < stage.fused_parameters().size(); ++index) {
+    const auto own = stage.flat().buckets_of_tensor(index);
+    for (auto each = own.begin; each < own.end; ++each) {
+      buckets[stage.fused_parameters()[index].place].insert(each);
+    }
+  }
+  std::size_t starts = 0;
+  for (const auto& [place, of_place] : buckets) {
+    in_largest = std::max(in_largest, of_place.size());
+    const bool again = place.kind == model::Place::Kind::layer && place.layer + 2 < 5;
+    starts += of_place.size() * (again ? 2 : 1);
+  }
+  CHECK(late.log.of(Kind::start).size() == starts);
+  CHECK(most <= in_largest);
+  // Nothing computes before the table is there.
+  CHECK(at_once == std::ssize(buckets.at({model::Place::Kind::embedding, 0})));
+}
+
+TEST_CASE("a step after an update reads what was updated, and an evaluation does") {
+  auto options = options_of_level(3);
+  LateEngine late(options);
+  const auto first = late.step(1);
+  const auto second = late.step(2);
+  CHECK(second < first);
+  late.fill();
+  const auto evaluated = late.engine->evaluate();
+  CHECK(evaluated.loss_sum / static_cast<double>(evaluated.tokens) < second);
+  CHECK(late.log.pending == 0);
+}
+
+TEST_CASE("a gather of a unit that fails ends the step in its words") {
+  LateEngine late(options_of_level(3));
+  late.log.fails_at = 3;
+  CHECK_THROWS_WITH(late.step(1), Contains("a peer is gone"));
+  late.engine.reset();
+}
+
+TEST_CASE("level 3 holds shards and the ring of units, to the byte") {
+  engine::EngineOptions options;
+  options.model = tests::llama3_8b();
+  options.sharding.mesh = layout::Mesh::of(1, 8, 1);
+  options.schedule.sequence_length = 8192;
+  options.numerics.dtype = device::DType::bf16;
+  options.memory.recompute = layers::Recompute{layers::Activation::layer};
+  const auto bytes = [&](int level, Purpose purpose) {
+    options.sharding.zero_level = level;
+    return engine::measure(options)[static_cast<std::size_t>(purpose)];
+  };
+  // Elements: two norms and the matrices of attention and MLP; the table, or the head and its norm.
+  const std::size_t layer = 2 * 4096 + 4096 * (4096 + 2 * 1024 + 4096 + 3 * 14336);
+  const std::size_t head = std::size_t{128256 + 1} * 4096;
+  const std::size_t all = 32 * layer + 2 * head - 4096;
+  const std::size_t rotary = 2 * 8192 * 64 * 4;
+  CHECK(bytes(0, Purpose::parameters) == 2 * all + rotary);
+  CHECK(bytes(3, Purpose::parameters) == 2 * (all / 8 + 2 * layer + head) + rotary);
+  CHECK(bytes(3, Purpose::gradients) - bytes(0, Purpose::gradients) + 4 * all ==
+        4 * (all / 8 + 2 * layer + head));
+  CHECK(bytes(3, Purpose::optimizer) == bytes(1, Purpose::optimizer));
+}
+
+TEST_CASE("graphs, which end at no gather of weights, are refused at level 3") {
+  auto options = options_of_level(3);
+  CHECK(engine::check(options).ok());
+  options.memory.cuda_graphs = engine::CudaGraphs::yes;
+  const auto status = engine::check(options);
+  REQUIRE_FALSE(status.ok());
+  CHECK_THAT(status.failure().text,
+             Contains("parallel.zero_level = 3") && Contains("numerics.cuda_graphs = true"));
+  // One rank divides nothing.
+  options.sharding.mesh = layout::Mesh::of(1, 1, 1);
+  options.sharding.rank = base::Rank{0};
+  CHECK(engine::check(options).ok());
+}
