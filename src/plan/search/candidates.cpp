@@ -147,10 +147,15 @@ std::vector<layout::ScheduleKind> priced_schedules(const predict::Machine& machi
 std::vector<Recompute> recompute_choices(int stage_layers) {
   constexpr int parts = 4;
   auto choices = engine::recompute_sets();
+  int before = 0;
   for (int part = 1; part < parts; ++part) {
     const int layers = stage_layers * part / parts;
-    const auto some = Recompute{}.add(Activation::layer, layers);
-    if (layers > 0 && some != choices.back()) choices.push_back(some);
+    if (layers == before) continue;
+    before = layers;
+    choices.push_back(Recompute{}.add(Activation::layer, layers));
+    // The other layers go without what is cheapest for its memory.
+    choices.push_back(
+        Recompute{Activation::norms, Activation::activation}.add(Activation::layer, layers));
   }
   choices.push_back({Activation::layer});
   return choices;

@@ -21,7 +21,7 @@ std::vector<LayoutChoice> legal_layouts(const schema::Options& keys,
 std::vector<layout::ScheduleKind> priced_schedules(const predict::Machine& machine);
 
 /// Sets that a stage of at most so many layers may compute again: nothing, kinds in all layers,
-/// whole layers in a part of them or in all.
+/// whole layers in a part of them, with norms and activations of the others or without, or in all.
 std::vector<config::Recompute> recompute_choices(int stage_layers);
 
 /// Whether backward computes all again with `more` that it does with `less`.

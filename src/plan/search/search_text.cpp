@@ -66,8 +66,10 @@ std::string row(const SearchResult& result, const JudgedLayout& layout) {
     line += number_cell(layout.cost ? format("{:.4g}", *layout.cost) : std::string());
   }
   line += "  " + text(layout.layout) + "\n";
-  if (layout.lost_because.empty()) return line;
-  return line + std::string(rank_width + 2, ' ') + layout.lost_because + "\n";
+  const bool is_asked_best = !layout.name.empty() && layout.lost_because.empty();
+  const auto reason = is_asked_best ? std::string("the best of all") : layout.lost_because;
+  if (reason.empty()) return line;
+  return line + std::string(rank_width + 2, ' ') + reason + "\n";
 }
 
 std::string named_rows(const SearchResult& result, const std::vector<JudgedLayout>& layouts) {
@@ -101,10 +103,10 @@ base::Json layouts_json(const SearchResult& result, const std::vector<JudgedLayo
 
 std::string text(const SearchResult& result) {
   auto text =
-      format("{} on {}: of {} that are legal, {} simulated; memory of {} measured\n",
+      format("{} on {}: of {} that are legal, {} simulated; memory of {} kinds of ranks measured\n",
              least_of(result.objective), result.machine,
              base::counted(static_cast<std::int64_t>(result.legal), "layout"), result.simulated,
-             base::counted(static_cast<std::int64_t>(result.measured), "kind of rank"));
+             result.measured);
   if (result.ties > 1) {
     text += format("{} within {:.0f} % of the best, which the prediction cannot tell apart\n",
                    base::counted(static_cast<std::int64_t>(result.ties), "layout"),

@@ -37,7 +37,20 @@ LayoutChoice degrees_of(const LayoutChoice& choice) {
           .micro_batch = -1};
 }
 
-/// Without what the wave found meanwhile.
+/// Layers of the stage that has most.
+int largest_stage(const predict::Workload& workload) {
+  const auto& micro = workload.micro_batches;
+  const layout::Placement placement{workload.degrees.pipeline, micro.virtual_stages,
+                                    layout::placement_kind(micro.schedule)};
+  std::vector<int> layers(static_cast<std::size_t>(placement.stages));
+  for (std::size_t position = 0; position < micro.stage_layers.size(); ++position) {
+    const auto stage = placement.place_of(static_cast<int>(position)).stage;
+    layers[static_cast<std::size_t>(stage)] += micro.stage_layers[position];
+  }
+  return *std::max_element(layers.begin(), layers.end());
+}
+
+/// Puts a layout in its place among those found: of its arrangement it stays alone if it is better.
 void keep_best(std::vector<Simulated>& found, const Simulated& one) {
   const auto same_arrangement = [&](const Simulated& other) {
     auto as_this = other.choice;
@@ -113,13 +126,8 @@ void Searcher::add_arrangements(int ranks, const std::vector<layout::ScheduleKin
 std::vector<Candidate> Searcher::with_recompute(std::size_t index) {
   const auto& arrangement = arrangements_[index];
   auto workload = arrangement.workload;
-  const auto& counts = workload.micro_batches.stage_layers;
-  const int pieces = static_cast<int>(counts.size());
-  const int most = pieces == 0 ? model_.num_hidden_layers
-                               : *std::max_element(counts.begin(), counts.end()) *
-                                     arrangement.choice.virtual_stages;
   std::vector<Candidate> candidates;
-  for (const auto& recompute : recompute_choices(most)) {
+  for (const auto& recompute : recompute_choices(largest_stage(workload))) {
     Candidate candidate{arrangement.bound, index, arrangement.choice};
     candidate.choice.recompute = recompute;
     if (recompute != config::Recompute{}) {

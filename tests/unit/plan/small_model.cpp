@@ -49,8 +49,8 @@ std::vector<plan::LayoutChoice> all_layouts(const config::Config& config, int ra
   std::vector<plan::LayoutChoice> all;
   for (const auto& arrangement : plan::legal_layouts(config.options(), model, ranks,
                                                      plan::priced_schedules(small_machine(1)))) {
-    for (const auto& recompute : plan::recompute_choices(
-             (model.num_hidden_layers + arrangement.pipeline - 1) / arrangement.pipeline)) {
+    // Parts of a stage of all layers are those of a smaller one, too.
+    for (const auto& recompute : plan::recompute_choices(model.num_hidden_layers)) {
       all.push_back(arrangement);
       all.back().recompute = recompute;
     }
