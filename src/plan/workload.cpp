@@ -49,9 +49,14 @@ double element_update_bytes(const optim::Rule& rule, device::DType dtype) {
 }
 
 /// FLOPs of the matrices that the busiest data-parallel rank of the first stage updates.
-double matrix_flops(const sharding::Sharding& sharding, const model::CostOfMatrix& cost) {
+double matrix_flops(const engine::EngineOptions& options) {
+  const auto cost = sharding::cost_of_matrix(options.sharding.rule, options.numerics.dtype);
+  if (!cost) return 0;
+  const auto sharding = engine::sharding_of(options);
+  const auto alike = sharding.alike_shards();
   double most = 0;
-  for (int rank = 0; rank < sharding.options().mesh.degree(Axis::data); ++rank) {
+  for (int rank = 0; rank < options.sharding.mesh.degree(Axis::data); ++rank) {
+    if (alike[static_cast<std::size_t>(rank)] != rank) continue;
     double sum = 0;
     for (const auto& segment : sharding.updates_of(rank).segments) {
       if (segment.content != optim::Content::matrix) continue;
@@ -79,9 +84,6 @@ predict::Program computed_program(const engine::EngineOptions& options,
       sharding.divides_updates() ? predict::Sharding::optimizer : predict::Sharding::none;
   program.bucket_elements = sharding.bucket_elements();
   program.update_bytes = element_update_bytes(sharding.rule, dtype);
-  if (const auto cost = sharding::cost_of_matrix(sharding.rule, dtype)) {
-    program.update_flops = matrix_flops(engine::sharding_of(options), cost);
-  }
   program.launch_gap = on_gpus ? launch_gap : call_gap;
   if (machine.node.launch_gap > 0) program.launch_gap = machine.node.launch_gap;
   program.launches = options.memory.cuda_graphs == engine::CudaGraphs::yes ? 1 : layer_launches;
@@ -92,6 +94,13 @@ predict::Program computed_program(const engine::EngineOptions& options,
 
 predict::Workload workload_of(const engine::EngineOptions& options,
                               const predict::Machine& machine) {
+  auto workload = workload_without_matrices(options, machine);
+  workload.program.update_flops = matrix_flops(options);
+  return workload;
+}
+
+predict::Workload workload_without_matrices(const engine::EngineOptions& options,
+                                            const predict::Machine& machine) {
   const auto& mesh = options.sharding.mesh;
   const auto& schedule = options.schedule;
   predict::Workload workload;

@@ -18,6 +18,10 @@ namespace trireme::plan {
 predict::Workload workload_of(const engine::EngineOptions& options,
                               const predict::Machine& machine);
 
+/// The same without the FLOPs of matrices that an optimizer updates whole, which take long to count.
+predict::Workload workload_without_matrices(const engine::EngineOptions& options,
+                                            const predict::Machine& machine);
+
 /// A run's step on a machine that is described in a file.
 struct TimePlan {
   std::string machine;

@@ -70,6 +70,11 @@ std::size_t LayoutMemory::layer_state(const engine::EngineOptions& options) {
     auto small = options;
     small.sharding.mesh = layout::Mesh::of(1, mesh.degree(Axis::data), tensor);
     small.sharding.sequence_parallel = model::SequenceParallel::off;
+    // Owners of whole matrices have more states than others.
+    if (optim::traits(options.sharding.rule.kind).updates_matrices) {
+      return of_one_layer(std::move(small),
+                          {device::Purpose::parameters, device::Purpose::gradients});
+    }
     return of_one_layer(std::move(small), {device::Purpose::parameters, device::Purpose::gradients,
                                            device::Purpose::optimizer});
   });

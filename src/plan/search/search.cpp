@@ -18,11 +18,16 @@ using base::format;
 using Filter = Searcher::Filter;
 
 /// The same question of an arrangement and of a layout.
-Filter by_degrees(const std::function<bool(const LayoutChoice&)>& matches) {
-  return {matches, matches};
+Filter by_degrees(std::function<bool(const LayoutChoice&)> matches) {
+  Filter filter;
+  filter.arrangement = matches;
+  filter.layout = std::move(matches);
+  return filter;
 }
 
-const Filter all_layouts = by_degrees([](const LayoutChoice&) { return true; });
+Filter all_layouts() {
+  return by_degrees([](const LayoutChoice&) { return true; });
+}
 
 /// Layouts that differ from one in at most so many settings.
 Filter near(const LayoutChoice& from, int settings) {
@@ -177,7 +182,7 @@ schema::Options searched_keys(const config::Config& config, const predict::Machi
 }
 
 base::Failure none_fits(Searcher& searcher, const SearchRequest& request) {
-  const auto smallest = searcher.smallest(all_layouts);
+  const auto smallest = searcher.smallest(all_layouts());
   if (!smallest) {
     return base::usage_failure(format(
         "no layout of this model and batch is legal on {} ranks; use another number of ranks, or "
@@ -248,7 +253,7 @@ base::Result<SearchResult> search_layouts(const config::Config& config,
                       .keys = searched_keys(config, machine)};
   Searcher searcher(result.keys, model, machine, request, *std::move(samples));
   const auto found =
-      searcher.best(all_layouts, static_cast<std::size_t>(request.top), request.margin);
+      searcher.best(all_layouts(), static_cast<std::size_t>(request.top), request.margin);
   if (found.empty()) return none_fits(searcher, request);
   Judge judge(searcher, request, found.front());
   for (const auto& layout : found) {

@@ -93,6 +93,14 @@ base::Result<engine::EngineOptions> Searcher::options_of(const LayoutChoice& cho
   return engine::options_from(with_layout(keys_, choice), model_, choice.mesh(), base::Rank{0});
 }
 
+base::Result<engine::EngineOptions> Searcher::options_without_owners(
+    const LayoutChoice& choice) const {
+  auto keys = with_layout(keys_, choice);
+  // Whichever it is: to choose one takes as long as a simulation.
+  if (!keys.optimizer.assignment) keys.optimizer.assignment = layout::Assignment::padded;
+  return engine::options_from(keys, model_, choice.mesh(), base::Rank{0});
+}
+
 predict::Workload Searcher::workload(const LayoutChoice& choice) const {
   return workload_of(base::value_or_throw(options_of(choice)), machine_);
 }
@@ -110,10 +118,10 @@ void Searcher::add_arrangements(int ranks, const std::vector<layout::ScheduleKin
   std::vector<std::optional<Arrangement>> made(choices.size());
   in_parallel(choices.size(), request_.threads, [&](std::size_t index, int thread) {
     const auto& choice = choices[index];
-    const auto options = options_of(choice);
+    const auto options = options_without_owners(choice);
     // Rules that are not of the arrangement: widths of fp8, heads that attention takes.
     if (!options) return;
-    auto workload = workload_of(*options, machine_);
+    auto workload = workload_without_matrices(*options, machine_);
     const auto seconds =
         predict::seconds_of(bounds[static_cast<std::size_t>(thread)]->of(workload));
     made[index] = Arrangement{choice, std::move(workload), score(choice, seconds)};
@@ -153,18 +161,18 @@ bool Searcher::has_no_room(LayoutChoice choice) {
   for (const auto& way : {Recompute{Activation::norms}, Recompute{Activation::layer}}) {
     choice.recompute = most_discarded(way);
     if (is_without_room(choice)) continue;
-    const auto options = base::value_or_throw(options_of(choice));
+    const auto options = base::value_or_throw(options_without_owners(choice));
     if (memory_.least(options) <= room_for(options, limit_)) return false;
   }
   return true;
 }
 
 Searcher::Outcome Searcher::judge(const LayoutChoice& choice) {
+  const auto without_owners = base::value_or_throw(options_without_owners(choice));
+  const auto room = room_for(without_owners, limit_);
+  if (memory_.least(without_owners) > room) return {.step = {}, .has_room = false};
   const auto options = base::value_or_throw(options_of(choice));
-  const auto room = room_for(options, limit_);
-  if (memory_.least(options) > room || memory_.needed(options, room) > room) {
-    return {.step = {}, .has_room = false};
-  }
+  if (memory_.needed(options, room) > room) return {.step = {}, .has_room = false};
   const auto step = predict::predict_step(machine_, workload_of(options, machine_));
   // A step that is longer than anyone waits has none.
   if (!step) return {};

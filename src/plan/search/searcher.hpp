@@ -78,6 +78,8 @@ class Searcher {
   };
 
   base::Result<engine::EngineOptions> options_of(const LayoutChoice& choice) const;
+  /// The same, but for who owns matrices that an optimizer updates whole.
+  base::Result<engine::EngineOptions> options_without_owners(const LayoutChoice& choice) const;
   void add_arrangements(int ranks, const std::vector<layout::ScheduleKind>& schedules);
   std::vector<Candidate> with_recompute(std::size_t arrangement);
   /// Layouts to judge at once: the next that may still be among the best.
