@@ -18,7 +18,8 @@ namespace trireme::plan {
 predict::Workload workload_of(const engine::EngineOptions& options,
                               const predict::Machine& machine);
 
-/// The same without the FLOPs of matrices that an optimizer updates whole, which take long to count.
+/// The same without the FLOPs of matrices that an optimizer updates whole, which take long to
+/// count.
 predict::Workload workload_without_matrices(const engine::EngineOptions& options,
                                             const predict::Machine& machine);
 

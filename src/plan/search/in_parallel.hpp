@@ -5,14 +5,15 @@
 #include <cstddef>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 /// Private to the room.
 namespace trireme::plan {
 
-/// Calls work(index, thread) for each index below `count`, on this thread, number 0, and others.
-/// The first exception is thrown on when all have ended.
+/// Calls work(index, thread) for each index below `count`, on this thread, number 0, and others, as
+/// far as they start. The first exception is thrown on when all have ended.
 template <typename Work>
 void in_parallel(std::size_t count, int threads, Work&& work) {
   std::atomic<std::size_t> next{0};
@@ -30,7 +31,11 @@ void in_parallel(std::size_t count, int threads, Work&& work) {
   {
     std::vector<std::jthread> others;
     for (int thread = 1; thread < threads && static_cast<std::size_t>(thread) < count; ++thread) {
-      others.emplace_back(run, thread);
+      try {
+        others.emplace_back(run, thread);
+      } catch (const std::system_error&) {
+        break;  // The limit of processes is reached: those that run do all of it.
+      }
     }
     run(0);
   }
