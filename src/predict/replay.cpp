@@ -268,8 +268,11 @@ class Replay {
       last = std::max(last, parts.total());
       if (parts[Part::compute] > states_[busiest].parts[Part::compute]) busiest = rank;
     }
-    StepPrediction prediction{states_[busiest].parts, input_.ranks[busiest].stage};
-    prediction.parts[Part::bubble] += last - prediction.parts.total();
+    StepPrediction prediction{states_[busiest].parts, input_.ranks[busiest].stage,
+                              states_.front().parts};
+    for (auto* parts : {&prediction.parts, &prediction.of_first_rank}) {
+      (*parts)[Part::bubble] += last - parts->total();
+    }
     return prediction;
   }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "time_parts.hpp"
 
+#include "trireme/telemetry/predicted_step.hpp"
+
 #include "steady.hpp"
 
 #include <algorithm>
@@ -91,6 +93,28 @@ PartTimes mean_part_times(const telemetry::RunRecord& record) {
   }
   for (auto& each : mean) each /= static_cast<double>(std::max<std::size_t>(steady.size(), 1));
   return mean;
+}
+
+std::optional<PredictedParts> predicted_part_times(const telemetry::RunRecord& record) {
+  const auto predicted = telemetry::predicted_step_of(record);
+  if (!predicted) return std::nullopt;
+  const auto steady = steady_indices(record);
+  PredictedParts parts{predicted->machine, {}};
+  double told = 0;
+  for (std::size_t part = 0; part < part_count; ++part) {
+    const auto number = text_of(static_cast<Part>(part)).number;
+    if (number == nullptr) continue;
+    for (const auto& row : telemetry::predicted_numbers) {
+      const bool is_measured = std::any_of(steady.begin(), steady.end(), [&](std::size_t index) {
+        return std::isfinite(record.steps[index].*number);
+      });
+      if (row.measured != number || !is_measured) continue;
+      parts.times[part] = (*predicted).*row.predicted;
+      told += parts.times[part];
+    }
+  }
+  of(parts.times, Part::compute) = std::max(0.0, predicted->step_ms - told);
+  return parts;
 }
 
 }  // namespace trireme::report

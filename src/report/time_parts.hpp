@@ -5,6 +5,8 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
+#include <string>
 
 namespace trireme::report {
 
@@ -50,5 +52,13 @@ std::vector<double> stage_waits(const telemetry::RunRecord& record);
 
 /// Mean over the steady steps.
 PartTimes mean_part_times(const telemetry::RunRecord& record);
+
+/// A predicted step by the parts that its run has measured: what it has not is within compute, as
+/// in mean_part_times(). Nothing where none was predicted.
+struct PredictedParts {
+  std::string machine;
+  PartTimes times{};
+};
+std::optional<PredictedParts> predicted_part_times(const telemetry::RunRecord& record);
 
 }  // namespace trireme::report

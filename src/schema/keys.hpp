@@ -40,5 +40,6 @@ std::span<const Key> checkpoint_keys();
 std::span<const Key> comm_keys();
 std::span<const Key> run_keys();
 std::span<const Key> track_keys();
+std::span<const Key> plan_keys();
 
 }  // namespace trireme::schema

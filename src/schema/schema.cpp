@@ -16,7 +16,7 @@
 namespace trireme::schema {
 namespace {
 
-constexpr std::array<Section, 10> section_table{{
+constexpr std::array<Section, 11> section_table{{
     {"model",
      "What is trained. Every key is `auto` unless given, so that `model.from` can "
      "speak for all of them."},
@@ -29,6 +29,7 @@ constexpr std::array<Section, 10> section_table{{
     {"comm", "How ranks talk."},
     {"run", "What the run is called and where it is kept."},
     {"track", "Trackers that the run's record is sent to while it goes on."},
+    {"plan", "What the time of a step is predicted for."},
 }};
 
 /// Names that other trainers give to the same thing. They are only suggested, never accepted.
@@ -73,7 +74,7 @@ std::vector<Key> all_keys() {
   std::vector<Key> keys;
   for (const auto rows :
        {model_keys(), parallel_keys(), train_keys(), optimizer_keys(), numerics_keys(), data_keys(),
-        checkpoint_keys(), comm_keys(), run_keys(), track_keys()}) {
+        checkpoint_keys(), comm_keys(), run_keys(), track_keys(), plan_keys()}) {
     keys.insert(keys.end(), rows.begin(), rows.end());
   }
   return keys;

@@ -9,7 +9,7 @@ namespace {
 
 using Line = StepLine;
 
-constexpr std::array<StepField, 18> all_fields{{
+constexpr std::array<StepField, 19> all_fields{{
     {"loss", &Line::loss, "train", "trireme_loss", "Mean loss of the step in nats per token"},
     {"grad_norm", &Line::grad_norm, "train", "trireme_gradient_norm",
      "Norm of the gradients before clipping"},
@@ -19,6 +19,8 @@ constexpr std::array<StepField, 18> all_fields{{
     {"first_sample"},
     {"epochs", &Line::epochs},
     {"step_ms", &Line::step_ms, "speed", "trireme_step_seconds", "Duration of the step"},
+    {"predicted_ms", &Line::predicted_ms, "speed", "trireme_predicted_step_seconds",
+     "Duration of a step as the machine file of the run predicts it"},
     {"tokens_per_second", &Line::tokens_per_second, "speed", "trireme_tokens_per_second",
      "Tokens a second"},
     {"mfu", &Line::mfu, "speed", "trireme_mfu_ratio", "Model FLOPs over those of the peak"},

@@ -89,6 +89,11 @@ void Report::started(const StartRecord& record) {
             {"gradient_bytes", record.traffic.gradients},
             {"stage_layers", record.stage_layers}};
   if (!record.job.empty()) line["job"] = record.job;
+  if (const auto& predicted = settings_.predicted) {
+    line["prediction"] = telemetry::to_json(*predicted);
+    base::log::info("train", "predicted on {}: {}", predicted->machine,
+                    telemetry::text(*predicted));
+  }
   append(std::move(line));
 }
 
@@ -101,6 +106,10 @@ void Report::finished(const FinishRecord& record) {
                     "that (it is {})",
                     record.steps, settings_.steps);
     return;
+  }
+  if (settings_.predicted && measured_.count() > 0) {
+    base::log::info("train", "measured: {}; predicted on {}: {}", telemetry::text(measured_.mean()),
+                    settings_.predicted->machine, telemetry::text(*settings_.predicted));
   }
   const auto run = base::shell_word(settings_.directory.string());
   const auto held_out =
@@ -131,6 +140,8 @@ void Report::step(StepRecord record) {
     if (peaks_beaten_ < most_measurements) peak_is_beaten_ = true;
   }
   record.mfu = flops / settings_.peak_flops;
+  if (settings_.predicted) record.predicted_ms = settings_.predicted->step_ms;
+  measured_.take(record);
   append(telemetry::to_json(record, record.others()));
   lines_->took(record, record.tokens_per_second, record.mfu);
 }

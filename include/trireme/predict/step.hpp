@@ -35,6 +35,8 @@ class Parts {
 struct StepPrediction {
   Parts parts;
   int stage = 0;
+  /// The same step on the first rank, whose parts runs measure.
+  Parts of_first_rank;
 
   Time total() const { return parts.total(); }
 };

@@ -204,6 +204,12 @@ struct TrackOptions {
   bool operator==(const TrackOptions&) const = default;
 };
 
+struct PlanOptions {
+  std::string machine;
+
+  bool operator==(const PlanOptions&) const = default;
+};
+
 struct Options {
   ModelOptions model;
   ParallelOptions parallel;
@@ -215,6 +221,7 @@ struct Options {
   CommOptions comm;
   RunOptions run;
   TrackOptions track;
+  PlanOptions plan;
 
   /// Steps over which the learning rate falls at the end; a tenth of the run (rounded up) where
   /// the key is auto: what the paper of wsd found enough.

@@ -43,6 +43,7 @@ struct StepLine {
   double parameters_ms = absent;
   double reduction_ms = absent;
   double optimizer_ms = absent;
+  double predicted_ms = absent;
   /// [stage]; empty where a line has none.
   std::vector<float> stage_bubble_ms = {};
 };

@@ -8,6 +8,7 @@
 #include "trireme/runtime/start_up.hpp"
 #include "trireme/telemetry/cores_use.hpp"
 #include "trireme/telemetry/metrics.hpp"
+#include "trireme/telemetry/predicted_step.hpp"
 #include "trireme/telemetry/run_record.hpp"
 
 #include <chrono>
@@ -146,6 +147,8 @@ class Report {
     std::string peak_source;
     /// True if the peak was measured, and may be too low because the machine was busy meanwhile.
     bool peak_may_be_beaten = false;
+    /// A step of this start, where the run names its machine.
+    std::optional<telemetry::PredictedStep> predicted = {};
     bool speaks = false;
   };
   explicit Report(const Settings& settings);
@@ -197,6 +200,7 @@ class Report {
   std::optional<telemetry::MetricsFile> metrics_;
   /// Null where the report does not speak.
   std::unique_ptr<StepLines> lines_;
+  telemetry::MeasuredStep measured_;
   std::int64_t lost_lines_ = 0;
   bool peak_is_beaten_ = false;
   int peaks_beaten_ = 0;

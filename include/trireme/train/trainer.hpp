@@ -44,6 +44,9 @@ struct StartOptions {
   std::string tool_version;
   /// Called after each step, on every rank; must not communicate. May be empty.
   std::function<void(const StepRecord&)> on_step = {};
+  /// Predicts a step of these options, on the first rank; must not communicate. May be empty; a
+  /// failure is logged, and nothing is predicted.
+  std::function<base::Result<telemetry::PredictedStep>(const engine::EngineOptions&)> predict = {};
   /// The file system that saves write with.
   checkpoint::FileSystem& files = checkpoint::FileSystem::system();
 };

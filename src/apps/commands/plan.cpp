@@ -140,7 +140,7 @@ Action prepare_plan(CLI::App& app) {
   auto* const rank = app.add_option("--rank", options->rank, "Only this rank");
   rank->type_name("R")->check(zero_or_more());
   auto* const machine = app.add_option(
-      "--machine", options->machine, "Machine file: predicts the time of a step on such machines");
+      "--machine", options->machine, "Machine file: predicts the time of a step on such machines; plan.machine if it is not given");
   machine->type_name("FILE");
   add_search(app, *options, machine, rank);
   app.add_flag("--json", options->json, "One JSON object, sizes in bytes");
@@ -157,8 +157,10 @@ Action prepare_plan(CLI::App& app) {
     Plans plans{.memory = base::value_or_throw(plan::plan_memory(config, model, world, ranks)),
                 .time = {},
                 .exposure = {}};
-    if (!options->machine.empty()) {
-      plans.time = base::value_or_throw(plan::plan_time(plans.memory, options->machine));
+    const auto& machine =
+        options->machine.empty() ? config.options().plan.machine : options->machine;
+    if (!machine.empty() && (!ranks.only || !options->machine.empty())) {
+      plans.time = base::value_or_throw(plan::plan_time(plans.memory, machine));
     }
     const auto batch =
         engine::global_batch(plans.memory.options.schedule, plans.memory.options.sharding.mesh);

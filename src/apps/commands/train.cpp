@@ -25,6 +25,7 @@
 #include "apps/node_endpoint.hpp"
 #include "apps/runs/run_report.hpp"
 #include "apps/session_options.hpp"
+#include "apps/step_prediction.hpp"
 #include "apps/version.hpp"
 
 #include <chrono>
@@ -114,7 +115,8 @@ base::ExitCode train_on_this_rank(ConfigArguments& arguments, train::Start how, 
   // Order: before MPI starts, because it runs squeue as a child process.
   const train::StartOptions start{.start = how,
                                   .limit = runtime::TimeLimit(context.environment),
-                                  .tool_version = tool_version()};
+                                  .tool_version = tool_version(),
+                                  .predict = predictor_of(config)};
   // Costs less than the start of MPI, and is the same on all ranks.
   base::success_or_throw(check_model_and_layout(config));
   auto options = session_options(config);
@@ -169,6 +171,7 @@ Action prepare_train(CLI::App& app) {
       // Checked here, so that a mistake is reported once, and not by every rank.
       const auto checked = base::value_or_throw(arguments->resolve(context.environment));
       check_start(checked, *ranks);
+      predictor_of(checked);
       return lead_ranks(*ranks, config::run_directory(checked), context);
     }
     return train_on_this_rank(*arguments, *fresh ? train::Start::fresh : train::Start::resume,

@@ -21,6 +21,14 @@ Json step_json(const RunView& run) {
   for (std::size_t part = 0; part < part_count; ++part) {
     json["parts_ms"][text_of(static_cast<Part>(part)).name] = means[part];
   }
+  json["predicted"] = nullptr;
+  if (const auto predicted = predicted_part_times(run.record)) {
+    json["predicted"] = {{"machine", predicted->machine}, {"step_ms", sum_of(predicted->times)}};
+    for (std::size_t part = 0; part < part_count; ++part) {
+      if (predicted->times[part] == 0) continue;
+      json["predicted"]["parts_ms"][text_of(static_cast<Part>(part)).name] = predicted->times[part];
+    }
+  }
   json["stage_waits"] = stage_waits(run.record);
   const auto facts = step_facts(run);
   json["tokens"] = number_or_null(facts.tokens);

@@ -166,6 +166,36 @@ Html share_text(const PartTimes& times, std::size_t part) {
                            100 * times[part] / sum_of(times)));
 }
 
+/// Predicted parts beside measured ones, those of saves and evaluations apart.
+Html predicted_table(const RunView& run) {
+  const auto predicted = predicted_part_times(run.record);
+  if (!predicted) return {};
+  auto measured = mean_part_times(run.record);
+  for (const auto part : {Part::save, Part::evaluation}) of(measured, part) = 0;
+  const auto ms = [](double time) { return text(base::format("{} ms", three_digits(time))); };
+  std::vector<std::vector<Html>> rows;
+  for (std::size_t part = 0; part < part_count; ++part) {
+    if (measured[part] == 0 && predicted->times[part] == 0) continue;
+    rows.push_back({text(text_of(static_cast<Part>(part)).name), ms(predicted->times[part]),
+                    ms(measured[part])});
+  }
+  const double whole = sum_of(predicted->times);
+  rows.push_back({text("step"), ms(whole), ms(sum_of(measured))});
+  return markup("<p>A step on {}: {:+.1f} % off</p>\n{}", predicted->machine,
+                100 * (whole / std::max(sum_of(measured), 1e-9) - 1),
+                table({"part", "predicted", "measured"}, rows, Cells::of_numbers));
+}
+
+Html predicted_tables(std::span<const DrawnRun> runs) {
+  Html tables;
+  for (const auto& drawn : runs) {
+    const auto own = predicted_table(*drawn.run);
+    if (own.empty()) continue;
+    tables += runs.size() > 1 ? markup("<h3>{}</h3>\n{}", drawn.run->name, own) : own;
+  }
+  return tables;
+}
+
 }  // namespace
 
 Html time_section(std::span<const DrawnRun> runs) {
@@ -197,8 +227,8 @@ Html time_section(std::span<const DrawnRun> runs) {
       "time", "Where the time goes",
       markup("<div class=\"figures\">\n{}</div>\n{}<p class=\"note\">Means over the "
              "steps of the newest start but its first five. Parts that a version or a backend "
-             "does not record are within compute.</p>\n",
-             figures, table(head, rows)));
+             "does not record are within compute.</p>\n{}",
+             figures, table(head, rows), predicted_tables(runs)));
 }
 
 Html configuration_section(std::span<const RunView> runs) {

@@ -63,7 +63,7 @@ class Resolution {
 constexpr const char* token_files[] = {"data.train", "data.validation"};
 constexpr const char* paths[] = {
     "data.tokenizer",  "train.sample_prompts",       "checkpoint.directory", "checkpoint.key_file",
-    "checkpoint.load", "checkpoint.local_directory", "run.directory"};
+    "checkpoint.load", "checkpoint.local_directory", "run.directory",        "plan.machine"};
 
 }  // namespace
 

@@ -94,7 +94,9 @@ void Trainer::make_report() {
                               *kept_peak_, *cluster_.world);
   base::log::info("train", "{}", peak.text());
   const auto flops = model::flops_per_token(options.model, options.schedule.sequence_length);
-  report_ = std::make_unique<Report>(report_settings(config_, flops, peak, is_first_rank()));
+  auto settings = report_settings(config_, flops, peak, is_first_rank());
+  if (is_first_rank()) settings.predicted = predicted_step(options_, options);
+  report_ = std::make_unique<Report>(settings);
 }
 
 void Trainer::load(runtime::Session& session) {

@@ -32,6 +32,38 @@ TEST_CASE("a step's time is the sum of its parts, and compute is what is left") 
   CHECK(report::sum_of(times[2]) == 0);
 }
 
+TEST_CASE("a predicted step has the parts that its run has measured, and compute is what is left") {
+  const tests::HandMadeRuns runs;
+  const std::string prediction =
+      ",\"prediction\":{\"machine\":\"m\",\"step_ms\":100,\"tensor_comm_ms\":10,"
+      "\"bubble_ms\":20,\"exposed_comm_ms\":5,\"optimizer_ms\":7}";
+  runs.start("a", 1, prediction);
+  runs.step("a", 1, 2, ",\"step_ms\":110,\"bubble_ms\":30,\"tensor_comm_ms\":0");
+  const auto predicted = report::predicted_part_times(runs.view("a").record);
+  REQUIRE(predicted.has_value());
+  CHECK(predicted->machine == "m");
+  CHECK(report::sum_of(predicted->times) == 100);
+  CHECK(of(predicted->times, Part::tensor) == 10);
+  CHECK(of(predicted->times, Part::bubble) == 20);
+  // The run has measured neither exposed reductions nor its update.
+  CHECK(of(predicted->times, Part::gradients) == 0);
+  CHECK(of(predicted->times, Part::optimizer) == 0);
+  CHECK(of(predicted->times, Part::compute) == 70);
+}
+
+TEST_CASE("of runs without a whole prediction nothing is predicted") {
+  const tests::HandMadeRuns runs;
+  runs.start("a");
+  CHECK_FALSE(report::predicted_part_times(runs.view("a").record).has_value());
+  for (const std::string wrong :
+       {"5", "{\"machine\":\"m\"}",
+        "{\"machine\":\"m\",\"step_ms\":-1,\"tensor_comm_ms\":0,\"bubble_ms\":0,"
+        "\"exposed_comm_ms\":0,\"optimizer_ms\":0}"}) {
+    runs.start("b", 1, ",\"prediction\":" + wrong);
+    CHECK_FALSE(report::predicted_part_times(runs.view("b").record).has_value());
+  }
+}
+
 TEST_CASE("saves and evaluations are counted behind the steps that they follow") {
   const tests::HandMadeRuns runs;
   const auto line = [&runs](const std::string& text) { runs.write("a", "metrics.jsonl", text); };

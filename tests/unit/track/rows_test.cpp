@@ -157,14 +157,17 @@ TEST_CASE("of every history rows end where the run stands, and the steps that fo
 TEST_CASE("metrics keep the order that files of trackers have always had") {
   std::vector<std::string> names;
   for (const auto& metric : track::metrics()) names.push_back(metric.name);
-  CHECK(names == std::vector<std::string>{
-                     "train/loss",        "train/grad_norm",      "train/learning_rate",
-                     "train/tokens",      "speed/step_ms",        "speed/tokens_per_second",
-                     "speed/mfu",         "time/exposed_comm_ms", "time/tensor_comm_ms",
-                     "time/bubble_ms",    "time/data_ms",         "time/parameters_ms",
-                     "time/reduction_ms", "time/optimizer_ms",    "train/step",
-                     "eval/loss",         "eval/perplexity",      "save/bytes",
-                     "save/stall_ms",     "save/write_ms"});
+  CHECK(names == std::vector<std::string>{"train/loss",          "train/grad_norm",
+                                          "train/learning_rate", "train/tokens",
+                                          "speed/step_ms",       "speed/tokens_per_second",
+                                          "speed/mfu",           "time/exposed_comm_ms",
+                                          "time/tensor_comm_ms", "time/bubble_ms",
+                                          "time/data_ms",        "time/parameters_ms",
+                                          "time/reduction_ms",   "time/optimizer_ms",
+                                          "speed/predicted_ms",  "train/step",
+                                          "eval/loss",           "eval/perplexity",
+                                          "save/bytes",          "save/stall_ms",
+                                          "save/write_ms"});
 }
 
 TEST_CASE("names of metrics are unique, and those of Prometheus are in base units") {

@@ -260,3 +260,44 @@ TEST_CASE("people read nan, whatever sign the machine gave it") {
   const auto said = base::value_or_throw(base::read_text_file(log.file));
   CHECK(said.find("held-out loss nan  perplexity nan  (100 tokens") != std::string::npos);
 }
+
+TEST_CASE("a start records what was predicted for it, and each of its steps the predicted time") {
+  const tests::TemporaryFolder folder;
+  train::Report::Settings settings;
+  settings.directory = folder.path();
+  settings.run = "a run";
+  settings.peak_flops = 1e12;
+  settings.speaks = true;
+  settings.predicted = telemetry::PredictedStep{.machine = "m",
+                                                .step_ms = 12,
+                                                .tensor_comm_ms = 1,
+                                                .bubble_ms = 2,
+                                                .exposed_comm_ms = 3,
+                                                .optimizer_ms = 4};
+  CHECK(settings.predicted->compute_ms() == 2);
+  train::Report report(settings);
+  report.started({});
+  report.step(record_of(1, 1000, 0.5));
+  telemetry::RunRecord record;
+  std::ifstream file(folder.path() / "metrics.jsonl");
+  for (std::string line; std::getline(file, line);) record.take(line);
+  CHECK(telemetry::predicted_step_of(record) == settings.predicted);
+  REQUIRE(record.steps.size() == 1);
+  CHECK(record.steps.front().predicted_ms == 12);
+}
+
+TEST_CASE("measured steps have a mean by the parts that are predicted, behind those that warm up") {
+  telemetry::MeasuredStep measured;
+  for (int step = 1; step <= 7; ++step) {
+    telemetry::StepLine line;
+    line.step_ms = step <= 5 ? 1000 : 10.0 * step;
+    line.bubble_ms = 20;
+    measured.take(line);
+  }
+  CHECK(measured.count() == 2);
+  const auto mean = measured.mean();
+  CHECK(mean.step_ms == 65);
+  CHECK(mean.bubble_ms == 20);
+  CHECK(mean.tensor_comm_ms == 0);
+  CHECK(mean.compute_ms() == 45);
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/step_prediction.hpp"
+
+#include "trireme/base/error.hpp"
+#include "trireme/plan/time_plan.hpp"
+
+#include <utility>
+
+namespace trireme::apps {
+
+base::Result<telemetry::PredictedStep> predicted_step(const engine::EngineOptions& options,
+                                                      const predict::Machine& machine) {
+  const auto step = predict::predict_step(machine, plan::workload_of(options, machine));
+  if (!step) return step.failure();
+  const auto milliseconds = [](predict::Time time) { return 1e3 * predict::seconds_of(time); };
+  const auto& parts = step->of_first_rank;
+  using predict::Part;
+  return telemetry::PredictedStep{
+      .machine = machine.name,
+      .step_ms = milliseconds(step->total()),
+      .tensor_comm_ms = milliseconds(parts[Part::tensor]),
+      // Runs measure both as waiting for messages of other stages.
+      .bubble_ms = milliseconds(parts[Part::bubble] + parts[Part::pipeline]),
+      .exposed_comm_ms = milliseconds(parts[Part::data]),
+      .optimizer_ms = milliseconds(parts[Part::optimizer])};
+}
+
+std::function<base::Result<telemetry::PredictedStep>(const engine::EngineOptions&)> predictor_of(
+    const config::Config& config) {
+  const auto& file = config.options().plan.machine;
+  if (file.empty()) return {};
+  auto machine = base::value_or_throw(predict::read_machine(file));
+  return [machine = std::move(machine)](const engine::EngineOptions& options) {
+    return predicted_step(options, machine);
+  };
+}
+
+}  // namespace trireme::apps

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/base/result.hpp"
+#include "trireme/config/config.hpp"
+#include "trireme/engine/engine.hpp"
+#include "trireme/predict/machine.hpp"
+#include "trireme/telemetry/predicted_step.hpp"
+
+#include <functional>
+
+namespace trireme::apps {
+
+/// A step of these options as rank 0 would pass it on the machine, by the parts that runs measure.
+base::Result<telemetry::PredictedStep> predicted_step(const engine::EngineOptions& options,
+                                                      const predict::Machine& machine);
+
+/// Predicts steps on the machine of plan.machine; empty without one. Throws base::Error (usage)
+/// where the file is no machine's.
+std::function<base::Result<telemetry::PredictedStep>(const engine::EngineOptions&)> predictor_of(
+    const config::Config& config);
+
+}  // namespace trireme::apps

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs say what was predicted for them.
+#include "trireme/base/file.hpp"
+
+#include "mpi/commands/ranks.hpp"
+#include "support/temporary_folder.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <filesystem>
+
+using namespace trireme;
+using namespace trireme::tests;
+
+namespace {
+
+const std::filesystem::path tree_configs = std::filesystem::path(TRIREME_SOURCE_DIR) / "configs";
+const std::string laptop = tree_configs / "machines/laptop-2-core.conf";
+
+/// A run of debug-tiny on two ranks with these settings.
+ProgramEnd trained(const std::filesystem::path& run, std::vector<std::string> settings) {
+  const auto tokens = run.parent_path() / "tokens";
+  write_tokens(tokens, made_up_tokens(4000, 512));
+  settings.insert(settings.end(), {"run.directory=" + run.string(), "data.train=" + tokens.string(),
+                                   "train.steps=8", "numerics.peak_flops=1e11"});
+  return on_ranks(2,
+                  with_settings({"train", (tree_configs / "debug-tiny.conf").string()}, settings));
+}
+
+std::filesystem::path run_on(const TemporaryFolder& folder, const std::string& name,
+                             std::vector<std::string> settings) {
+  const auto run = folder.path() / name;
+  const auto end = trained(run, std::move(settings));
+  INFO(end.err);
+  REQUIRE(end.exit_code == 0);
+  return run;
+}
+
+}  // namespace
+
+TEST_CASE("a run with a machine records the predicted step beside each measured one") {
+  const TemporaryFolder folder;
+  const auto run = folder.path() / "run";
+  const auto end = trained(run, {"plan.machine=" + laptop});
+  INFO(end.err);
+  REQUIRE(end.exit_code == 0);
+  CHECK(says(end.err, "predicted on laptop-2-core: step "));
+  CHECK(says(end.err, "measured: step "));
+  const auto plan =
+      done_on_ranks(1, {"plan", run.string() + "/config.resolved.conf", "--ranks", "2", "--json"});
+  const double planned = 1e3 * base::Json::parse(plan)["prediction"]["seconds"].get<double>();
+  const auto steps = metrics(run, "train");
+  REQUIRE(steps.size() == 8);
+  for (const auto& step : steps) CHECK(step["predicted_ms"].get<double>() == Approx(planned));
+  const auto report = base::Json::parse(done_on_ranks(1, {"report", run.string(), "--json"}));
+  const auto& predicted = report["runs"][0]["mean_step"]["predicted"];
+  CHECK(predicted["machine"] == "laptop-2-core");
+  CHECK(predicted["step_ms"].get<double>() == Approx(planned));
+  CHECK(predicted["parts_ms"]["compute"] > 0);
+  done_on_ranks(1, {"report", run.string()});
+  CHECK(says(*base::read_text_file(run / "report.html"), "A step on laptop-2-core"));
+}
+
+TEST_CASE("a run without a machine predicts nothing") {
+  const TemporaryFolder folder;
+  const auto run = run_on(folder, "run", {});
+  for (const auto& step : metrics(run, "train")) CHECK_FALSE(step.contains("predicted_ms"));
+  const auto report = base::Json::parse(done_on_ranks(1, {"report", run.string(), "--json"}));
+  CHECK(report["runs"][0]["mean_step"]["predicted"].is_null());
+}
+
+TEST_CASE("a start with a file that is no machine's ends before there is a run") {
+  const TemporaryFolder folder;
+  const auto file = folder.write("m.conf", "[node]\ngpus = -1\n");
+  const auto end = trained(folder.path() / "run", {"plan.machine=" + file.string()});
+  CHECK(end.exit_code == 2);
+  CHECK(says(end.err, "node.gpus = -1 is too small"));
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "run"));
+}
