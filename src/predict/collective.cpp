@@ -72,7 +72,9 @@ Time Links::collective(CollectiveKind kind, double bytes, const GroupPlace& plac
   const double part = bytes / place.size;
   const bool inside = place.nodes() == 1;
   const auto& link = inside ? machine_.inside : machine_.network;
-  if (!link.messages.empty()) return time_of(steps * message_seconds(link.messages, part));
+  if (!link.messages.empty()) {
+    return time_of(steps * message_seconds(link.messages, part) / machine_.share.link);
+  }
 
   const double seconds_of_bytes = steps * part / bus_rate(place);
   const double network_steps = inside ? 0 : passes * (place.nodes() - 1);
@@ -107,7 +109,9 @@ Time Links::least_of_all(CollectiveKind kind, double bytes, const GroupPlace& pl
 
 Time Links::message(double bytes, bool crosses_nodes) const {
   const auto& link = crosses_nodes ? machine_.network : machine_.inside;
-  if (!link.messages.empty()) return time_of(message_seconds(link.messages, bytes));
+  if (!link.messages.empty()) {
+    return time_of(message_seconds(link.messages, bytes) / machine_.share.link);
+  }
   const double rate = crosses_nodes ? network_rate(1) : machine_.share.link * link.rate;
   return time_of(link.latency + link.hop + bytes / rate);
 }

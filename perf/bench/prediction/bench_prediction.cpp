@@ -35,12 +35,12 @@ std::string percent(double part) {
   return base::format("{:.1f}", 100 * part);
 }
 
-std::string constants_text(const Constants& constants) {
+std::string factors_text(const predict::Factors& factors) {
   std::string text;
-  for (std::size_t index = 0; index < constants.size(); ++index) {
-    if (std::abs(constants[index] - 1) < 0.005) continue;
-    text += base::format("{}{} {:.2f}", text.empty() ? "" : ", ", constant_names[index],
-                         constants[index]);
+  for (std::size_t index = 0; index < factors.size(); ++index) {
+    if (std::abs(factors[index] - 1) < 0.005) continue;
+    text += base::format("{}{} {:.2f}", text.empty() ? "" : ", ", predict::factor_names[index],
+                         factors[index]);
   }
   return text.empty() ? "none" : text;
 }
@@ -92,10 +92,10 @@ class Report {
   std::string misses(std::size_t count) const {
     std::string text;
     for (const auto& miss : std::span(misses_).first(std::min(count, misses_.size()))) {
-      const auto standing =
-          base::value_or_throw(predict::predict_step(miss.row->machine, miss.row->workload));
+      const auto standing = base::value_or_throw(
+          predict::predict_step(miss.row->step.machine, miss.row->step.workload));
       text += base::format("{:+.1f} % {} {:.3f} s, {}: {}\n   without factors: {}",
-                           100 * miss.error, miss.row->id, miss.row->seconds, miss.row->stack,
+                           100 * miss.error, miss.row->id, miss.row->step.seconds, miss.row->stack,
                            miss.row->layout, predict::text(standing));
     }
     return text;
@@ -104,9 +104,9 @@ class Report {
  private:
   void add_stack(const std::string& name, const std::vector<const PublicRow*>& rows) {
     const auto chosen = rows_to_fit(rows);
-    std::vector<const PublicRow*> to_fit;
-    for (const auto index : chosen) to_fit.push_back(rows[index]);
-    const auto constants = fit(to_fit);
+    predict::MeasuredSteps to_fit;
+    for (const auto index : chosen) to_fit.push_back(&rows[index]->step);
+    const auto factors = predict::fit(to_fit);
     std::vector<double> errors;
     for (std::size_t index = 0; index < rows.size(); ++index) {
       const auto& row = *rows[index];
@@ -115,9 +115,9 @@ class Report {
         ++of_file.fitted;
         continue;
       }
-      const double predicted = predicted_seconds(row, constants);
-      compared_.push_back({row.cell, predicted, row.seconds});
-      const double error = predicted / row.seconds - 1;
+      const double predicted = predict::predicted_seconds(row.step, factors);
+      compared_.push_back({row.cell, predicted, row.step.seconds});
+      const double error = predicted / row.step.seconds - 1;
       errors.push_back(std::abs(error));
       of_file.errors.push_back(errors.back());
       misses_.push_back({error, &row});
@@ -125,7 +125,7 @@ class Report {
     if (errors.empty()) return;
     errors_.insert(errors_.end(), errors.begin(), errors.end());
     lines_ += base::format("| {} | {} | {} | {} | {} |\n", name, rows.size(), to_fit.size(),
-                           constants_text(constants), errors_text(errors));
+                           factors_text(factors), errors_text(errors));
   }
 
   const std::vector<PublicRow>& rows_;
@@ -147,11 +147,11 @@ std::string times_text(const std::vector<PublicRow>& rows) {
   constexpr int repeats = 5;
   std::vector<double> milliseconds;
   for (const auto& row : rows) {
-    if (row.workload.degrees.world_size() < many_ranks) continue;
+    if (row.step.workload.degrees.world_size() < many_ranks) continue;
     auto& fastest = milliseconds.emplace_back(std::numeric_limits<double>::infinity());
     for (int repeat = 0; repeat < repeats; ++repeat) {
       const auto begin = std::chrono::steady_clock::now();
-      predicted_seconds(row, no_change);
+      predict::predicted_seconds(row.step, predict::no_change);
       const std::chrono::duration<double, std::milli> took =
           std::chrono::steady_clock::now() - begin;
       fastest = std::min(fastest, took.count());

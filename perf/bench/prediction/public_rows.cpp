@@ -247,19 +247,19 @@ std::vector<PublicRow> read_public_rows(const std::filesystem::path& csv,
     row.file = csv.filename().string();
     row.cell = base::format("{}, {} tokens, {} GPUs, batch {}, {}", line.at("model"),
                             line.at("seq"), line.at("gpus"), line.at("gbs"), row.stack);
-    row.machine = *std::move(machine);
-    row.workload.shape = shape_of(line);
-    row.workload.degrees = degrees_of(line);
-    row.workload.micro_batches = micro_batches_of(line, row.workload.shape);
-    row.workload.program = program_of(line, *software);
-    row.seconds = std::strtod(line.at("step_s").c_str(), nullptr);
+    row.step.machine = *std::move(machine);
+    row.step.workload.shape = shape_of(line);
+    row.step.workload.degrees = degrees_of(line);
+    row.step.workload.micro_batches = micro_batches_of(line, row.step.workload.shape);
+    row.step.workload.program = program_of(line, *software);
+    row.step.seconds = std::strtod(line.at("step_s").c_str(), nullptr);
     row.layout = base::format(
         "{} seq {} gpus {} tp {} cp {} pp {} vp {} dp {} zero {} micro-batch {} batch {} recompute "
         "{}",
         line.at("model"), line.at("seq"), line.at("gpus"), line.at("tp"), line.at("cp"),
         line.at("pp"), line.at("vp"), line.at("dp"), line.at("zero"), line.at("mbs"),
         line.at("gbs"), line.at("recompute"));
-    const auto standing = predict::predict_step(row.machine, row.workload);
+    const auto standing = predict::predict_step(row.step.machine, row.step.workload);
     if (!standing) {
       std::fputs(base::format("{} is left out: {}\n", row.id, standing.failure().text).c_str(),
                  stderr);

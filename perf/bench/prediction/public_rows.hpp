@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "trireme/predict/machine.hpp"
-#include "trireme/predict/workload.hpp"
+#include "trireme/predict/calibrate.hpp"
 
 #include "csv.hpp"
 
@@ -22,9 +21,7 @@ struct PublicRow {
   std::string stack;
   /// The same model, sequences, ranks and batch: layouts that are alternatives.
   std::string cell;
-  predict::Machine machine;
-  predict::Workload workload;
-  double seconds = 0;
+  predict::MeasuredStep step;
   /// Short text of the layout, for lists of misses.
   std::string layout;
 };

@@ -11,10 +11,12 @@
 #include "trireme/predict/machine.hpp"
 #include "trireme/train/trainer.hpp"
 
+#include "apps/calibration.hpp"
 #include "apps/cli/commands.hpp"
 #include "apps/cli/config_arguments.hpp"
 #include "apps/cli/option_values.hpp"
 #include "apps/cli/shared_options.hpp"
+#include "apps/preflight/machine_out.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -36,6 +38,8 @@ struct PlanOptions {
   bool search = false;
   int objective = 0;
   plan::SearchRequest request = {};
+  std::vector<std::filesystem::path> calibrate;
+  std::string machine_out;
 };
 
 /// Memory of a run, and what else is known of it.
@@ -133,18 +137,47 @@ void add_search(CLI::App& app, PlanOptions& options, CLI::Option* machine, CLI::
       ->needs(search);
 }
 
+/// Fits the machine file to runs.
+base::ExitCode run_calibration(const PlanOptions& options, Context& context) {
+  if (options.machine.empty()) {
+    throw base::Error(base::usage_failure(
+        "--calibrate needs --machine (a file whose numbers the runs correct); trireme preflight "
+        "writes one"));
+  }
+  if (!options.machine_out.empty()) {
+    base::success_or_throw(check_machine_out(options.machine_out));
+  }
+  const auto found = base::value_or_throw(calibrate(options.calibrate, options.machine));
+  context.out.write(options.json ? base::json_text(to_json(found), 2) + "\n" : text(found));
+  if (!options.machine_out.empty()) {
+    write_machine(found.after, "A machine file that runs have corrected.", options.machine_out);
+  }
+  return base::ExitCode::done;
+}
+
 Action prepare_plan(CLI::App& app) {
   auto arguments = ConfigArguments::add_to(app);
   auto options = std::make_shared<PlanOptions>();
   add_ranks(app, options->ranks, "Ranks in all; of one replica if it is not given", "--world");
   auto* const rank = app.add_option("--rank", options->rank, "Only this rank");
   rank->type_name("R")->check(zero_or_more());
-  auto* const machine = app.add_option(
-      "--machine", options->machine, "Machine file: predicts the time of a step on such machines; plan.machine if it is not given");
+  auto* const machine =
+      app.add_option("--machine", options->machine,
+                     "Machine file: predicts the time of a step on such machines; plan.machine if "
+                     "it is not given");
   machine->type_name("FILE");
   add_search(app, *options, machine, rank);
+  auto* const calibrate =
+      app.add_option("--calibrate", options->calibrate,
+                     "Runs on that machine: fits the machine file's shares to their steps")
+          ->type_name("RUN...");
+  app.add_option("--machine-out", options->machine_out,
+                 "Machine file to write with what --calibrate finds; must not be there yet")
+      ->type_name("FILE")
+      ->needs(calibrate);
   app.add_flag("--json", options->json, "One JSON object, sizes in bytes");
   return [arguments, options](Context& context) {
+    if (!options->calibrate.empty()) return run_calibration(*options, context);
     const auto config = base::value_or_throw(arguments->resolve(context.environment));
     const auto model = base::value_or_throw(train::model_from(config));
     if (options->search) {
@@ -182,8 +215,9 @@ Command plan_command() {
               "Runs the trainer's own code over memory that only counts, so the numbers are "
               "those of the run's arenas, to the byte; what lies beside them is listed. No rank is "
               "started. Where the token files are here, it says how often the run sees them. With "
-              "--machine it replays a step on a machine that need not be here, and with --search "
-              "that of every layout that may be the best.\n"
+              "--machine it replays a step on a machine that need not be here, with --search "
+              "that of every layout that may be the best; --calibrate fits that machine's file to "
+              "runs (docs/plan.md).\n"
               "Example: trireme plan configs/llama3-8b.conf --ranks 64 --machine "
               "configs/machines/dgx-h100.conf",
           .prepare = prepare_plan};

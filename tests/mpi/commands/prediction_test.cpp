@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs say what was predicted for them.
+// Runs say what was predicted for them, and correct what predicts.
 #include "trireme/base/file.hpp"
 
 #include "mpi/commands/ranks.hpp"
@@ -76,4 +76,35 @@ TEST_CASE("a start with a file that is no machine's ends before there is a run")
   CHECK(end.exit_code == 2);
   CHECK(says(end.err, "node.gpus = -1 is too small"));
   CHECK_FALSE(std::filesystem::exists(folder.path() / "run"));
+}
+
+TEST_CASE("runs correct a machine file, and say how far off it is on others") {
+  const TemporaryFolder folder;
+  const auto one = run_on(folder, "one", {"train.micro_batch=2"});
+  const auto other = run_on(folder, "other", {"parallel.tensor=2", "train.micro_batch=2"});
+  const auto out = folder.path() / "corrected.conf";
+  const auto text = done_on_ranks(1, {"plan", "--calibrate", one.string(), other.string(),
+                                      "--machine", laptop, "--machine-out", out.string()});
+  CHECK(says(text, "laptop-2-core on 2 runs"));
+  CHECK(says(text, " -> "));
+  CHECK(says(text, "stays: these runs do not determine it"));
+  CHECK(says(text, "runs held out are off by "));
+  CHECK(says(*base::read_text_file(out), "calibrated by trireme plan --calibrate on 2 runs"));
+  done_on_ranks(1, {"plan", one.string() + "/config.resolved.conf", "--ranks", "2", "--machine",
+                    out.string()});
+}
+
+TEST_CASE("a calibration needs a machine, and runs that have trained") {
+  const TemporaryFolder folder;
+  const auto run = run_on(folder, "run", {});
+  const auto without = on_ranks(1, {"plan", "--calibrate", run.string(), run.string()});
+  CHECK(without.exit_code == 2);
+  CHECK(says(without.err, "--calibrate needs --machine"));
+  const auto single = on_ranks(1, {"plan", "--calibrate", run.string(), "--machine", laptop});
+  CHECK(single.exit_code == 2);
+  CHECK(says(single.err, "--calibrate has one run"));
+  const auto nowhere =
+      on_ranks(1, {"plan", "--calibrate", run.string(), "/no/run", "--machine", laptop});
+  CHECK(nowhere.exit_code == 2);
+  CHECK(says(nowhere.err, "/no/run"));
 }
