@@ -9,6 +9,7 @@
 
 #include "fit.hpp"
 #include "order.hpp"
+#include "scaling.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -89,6 +90,24 @@ class Report {
         percent(quantile(order.lost, 0.9)));
   }
 
+  std::string scaling() const {
+    const auto scaling = scaling_of(scaled_);
+    std::string text;
+    for (const auto& [name, errors] : {std::pair{"the same batch", scaling.strong},
+                                       std::pair{"the same batch on each GPU", scaling.weak}}) {
+      if (errors.empty()) continue;
+      text += base::format(
+          "\nWith {}, {} ratios are off by {} % in the median, {} % at p90, {} % "
+          "at worst.\n",
+          name, errors.size(), percent(quantile(errors, 0.5)), percent(quantile(errors, 0.9)),
+          percent(quantile(errors, 1)));
+    }
+    if (text.empty()) return {};
+    return "\nScaling, without the rows that factors are fitted on: ratios between steps of one "
+           "model, layout and release of a program on more GPUs and on the fewest.\n" +
+           text;
+  }
+
   std::string misses(std::size_t count) const {
     std::string text;
     for (const auto& miss : std::span(misses_).first(std::min(count, misses_.size()))) {
@@ -117,6 +136,8 @@ class Report {
       }
       const double predicted = predict::predicted_seconds(row.step, factors);
       compared_.push_back({row.cell, predicted, row.step.seconds});
+      scaled_.push_back({row.family, row.step.workload.degrees.world_size(), row.batch, predicted,
+                         row.step.seconds});
       const double error = predicted / row.step.seconds - 1;
       errors.push_back(std::abs(error));
       of_file.errors.push_back(errors.back());
@@ -138,6 +159,7 @@ class Report {
   std::string lines_;
   std::vector<double> errors_;
   std::vector<Compared> compared_;
+  std::vector<ScaledStep> scaled_;
   std::vector<Miss> misses_;
 };
 
@@ -205,7 +227,7 @@ void run(const Arguments& arguments) {
     std::move(of_file.begin(), of_file.end(), std::back_inserter(rows));
   }
   const Report report(rows);
-  const auto text = base::format("\n{}{}", report.table(), report.order());
+  const auto text = base::format("\n{}{}{}", report.table(), report.order(), report.scaling());
   std::fputs((text + report.misses(arguments.misses) + times_text(rows)).c_str(), stdout);
   if (!arguments.page.empty()) write_into(arguments.page, text + "\n");
 }

@@ -259,6 +259,11 @@ std::vector<PublicRow> read_public_rows(const std::filesystem::path& csv,
         line.at("model"), line.at("seq"), line.at("gpus"), line.at("tp"), line.at("cp"),
         line.at("pp"), line.at("vp"), line.at("dp"), line.at("zero"), line.at("mbs"),
         line.at("gbs"), line.at("recompute"));
+    row.batch = static_cast<double>(number(line, "gbs", 1));
+    for (const auto* column : {"source", "model", "seq", "gpu", "precision", "tp", "cp", "pp", "vp",
+                               "zero", "mbs", "recompute", "note"}) {
+      row.family += line.at(column) + "; ";
+    }
     const auto standing = predict::predict_step(row.step.machine, row.step.workload);
     if (!standing) {
       std::fputs(base::format("{} is left out: {}\n", row.id, standing.failure().text).c_str(),

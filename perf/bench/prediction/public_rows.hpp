@@ -22,6 +22,9 @@ struct PublicRow {
   /// The same model, sequences, ranks and batch: layouts that are alternatives.
   std::string cell;
   predict::MeasuredStep step;
+  /// The same model, program's version and layout, on any number of GPUs.
+  std::string family;
+  double batch = 0;
   /// Short text of the layout, for lists of misses.
   std::string layout;
 };
