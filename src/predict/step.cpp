@@ -11,46 +11,81 @@
 #include "step_sizes.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <utility>
+#include <vector>
 
 namespace trireme::predict {
 namespace {
 
 constexpr double milliseconds = 1000;
 
-/// How many ranks of each stage are simulated: data-parallel replicas, and ranks of each of them.
+/// Ranks of each stage that are simulated: of so many of each of these data-parallel replicas.
 struct Simulated {
-  int replicas = 1;
+  std::vector<int> replicas;
   int team = 1;
 };
 
-/// Ranks of a stage are equal where nodes begin and end with stages, or with whole parts of one.
-Simulated simulated(const Degrees& degrees, const Placement& placement, bool shares_cores,
-                    Folding folding) {
+int rank_of(const Degrees& degrees, int stage, int replica, int member) {
+  return (stage * degrees.data + replica) * degrees.tensor * degrees.context + member;
+}
+
+/// [stage]: whether a message from it to the next one, or from the last to the first, leaves its
+/// node. Nothing else tells data-parallel ranks apart.
+std::vector<bool> crossings(const Degrees& degrees, const Placement& placement, int replica,
+                            int member) {
+  std::vector<bool> result;
+  for (int stage = 0; stage < degrees.pipeline; ++stage) {
+    const int next = (stage + 1) % degrees.pipeline;
+    result.push_back(placement.crosses(rank_of(degrees, stage, replica, member),
+                                       rank_of(degrees, next, replica, member)));
+  }
+  return result;
+}
+
+Simulated all_ranks(const Degrees& degrees) {
+  std::vector<int> replicas(static_cast<std::size_t>(degrees.data));
+  std::iota(replicas.begin(), replicas.end(), 0);
+  return {std::move(replicas), degrees.tensor * degrees.context};
+}
+
+/// One replica of those whose ranks' messages take the same ways; of a team whose ranks' do, one.
+Simulated distinct_ranks(const Degrees& degrees, const Placement& placement) {
   const int team = degrees.tensor * degrees.context;
-  const int stage = team * degrees.data;
-  const int node = placement.node_size();
-  if (folding == Folding::none || shares_cores) return {degrees.data, team};
-  if (stage % node == 0 || node % stage == 0 || degrees.pipeline == 1) return {1, 1};
-  return {degrees.data, node % team == 0 ? 1 : team};
+  std::map<std::vector<std::vector<bool>>, int> first_of;
+  bool is_team_equal = true;
+  for (int replica = 0; replica < degrees.data; ++replica) {
+    std::vector<std::vector<bool>> ways;
+    for (int member = 0; member < team; ++member) {
+      ways.push_back(crossings(degrees, placement, replica, member));
+      is_team_equal = is_team_equal && ways.back() == ways.front();
+    }
+    first_of.try_emplace(std::move(ways), replica);
+  }
+  std::vector<int> replicas;
+  for (const auto& [ways, replica] : first_of) replicas.push_back(replica);
+  std::sort(replicas.begin(), replicas.end());
+  return {std::move(replicas), is_team_equal ? 1 : team};
 }
 
 std::vector<SimulatedRank> simulated_ranks(const Degrees& degrees, const Placement& placement,
                                            const Simulated& count) {
-  const int team = degrees.tensor * degrees.context;
-  const int in_stage = count.replicas * count.team;
+  const int replicas = static_cast<int>(count.replicas.size());
+  const int in_stage = replicas * count.team;
   std::vector<SimulatedRank> ranks;
   for (int stage = 0; stage < degrees.pipeline; ++stage) {
-    for (int replica = 0; replica < count.replicas; ++replica) {
+    for (int place = 0; place < replicas; ++place) {
+      const int replica = count.replicas[static_cast<std::size_t>(place)];
       for (int member = 0; member < count.team; ++member) {
         const int own = static_cast<int>(ranks.size());
-        const int rank = (stage * degrees.data + replica) * team + member;
+        const int rank = rank_of(degrees, stage, replica, member);
         const int after = (stage + 1) % degrees.pipeline * in_stage;
         const int before = (stage + degrees.pipeline - 1) % degrees.pipeline * in_stage;
         const int within = own - stage * in_stage;
         ranks.push_back({.stage = stage,
                          .rank = rank,
-                         .team = stage * count.replicas + replica,
+                         .team = stage * replicas + place,
                          // Context-parallel ranks have the same parameters, too.
                          .data_group = stage * degrees.tensor + member % degrees.tensor,
                          .node = placement.node_of(rank),
@@ -108,7 +143,9 @@ base::Result<StepPrediction> predict_step(const Machine& machine, const Workload
   const auto norm = norm_time(links, placement, world_size);
   const auto plans = plan_stages(workload, operations, costs, data, *layers, norm);
 
-  const auto count = simulated(degrees, placement, use.cores > 0, folding);
+  // Ranks that share cores are not equal: they take turns.
+  const bool all = folding == Folding::none || use.cores > 0;
+  const auto count = all ? all_ranks(degrees) : distinct_ranks(degrees, placement);
   const double bytes = message_bytes(workload, costs);
   const auto inside = links.message(bytes, false);
   const auto between = links.message(bytes, true);
@@ -118,7 +155,7 @@ base::Result<StepPrediction> predict_step(const Machine& machine, const Workload
       {.schedule = *schedule,
        .plans = plans,
        .ranks = simulated_ranks(degrees, placement, count),
-       .teams = degrees.pipeline * count.replicas,
+       .teams = degrees.pipeline * static_cast<int>(count.replicas.size()),
        .data_groups = degrees.pipeline * degrees.tensor,
        .message = [&](int from, int to) { return placement.crosses(from, to) ? between : inside; },
        .overlaps_messages = workload.program.overlaps_messages,

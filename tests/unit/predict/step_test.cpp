@@ -81,15 +81,20 @@ std::vector<Workload> many_workloads() {
 }  // namespace
 
 TEST_CASE("equal ranks folded end exactly when all ranks do") {
-  const auto machine = slow_start_machine();
-  for (const auto& workload : many_workloads()) {
-    const auto& degrees = workload.degrees;
-    CAPTURE(degrees.tensor, degrees.context, degrees.data, degrees.pipeline,
-            static_cast<int>(workload.program.sharding));
-    const auto folded = predicted(machine, workload);
-    const auto each = predicted(machine, workload, Folding::none);
-    CHECK(folded.total() == each.total());
-    CHECK(folded.parts == each.parts);
+  auto machine = slow_start_machine();
+  // Nodes that end within stages and within teams, too.
+  for (const int gpus : {4, 3, 5}) {
+    machine.node.gpus = gpus;
+    for (const auto& workload : many_workloads()) {
+      const auto& degrees = workload.degrees;
+      CAPTURE(gpus, degrees.tensor, degrees.context, degrees.data, degrees.pipeline,
+              static_cast<int>(workload.program.sharding));
+      const auto folded = predicted(machine, workload);
+      const auto each = predicted(machine, workload, Folding::none);
+      CHECK(folded.total() == each.total());
+      CHECK(folded.parts == each.parts);
+      CHECK(folded.of_first_rank == each.of_first_rank);
+    }
   }
 }
 
