@@ -21,12 +21,16 @@ struct MeasuredProduct {
   double k = 0;
   /// FLOP/s.
   double rate = 0;
+
+  bool operator==(const MeasuredProduct&) const = default;
 };
 
 /// Time of one message, measured.
 struct MeasuredMessage {
   double bytes = 0;
   double seconds = 0;
+
+  bool operator==(const MeasuredMessage&) const = default;
 };
 
 /// GPUs and cores among which links of one kind lie: a node, or all that one switch of such links

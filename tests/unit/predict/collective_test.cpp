@@ -66,6 +66,10 @@ TEST_CASE("measured messages stand for rate and latency") {
   const Links links(machine, 2);
   // Two steps of half of it.
   CHECK(seconds_of(links.collective(CollectiveKind::all_reduce, 6000, {2, 2})) == Approx(4e-6));
+  // A calibration's share counts for them, too.
+  machine.share.link = 0.5;
+  CHECK(seconds_of(links.collective(CollectiveKind::all_reduce, 6000, {2, 2})) == Approx(8e-6));
+  CHECK(seconds_of(links.message(1000, false)) == Approx(2e-6));
 }
 
 TEST_CASE("ranks lie on nodes in their order") {

@@ -27,6 +27,11 @@ void check_equal(const Machine& one, const Machine& other) {
     CAPTURE(row.key.full_name());
     CHECK(row.value(one) == row.value(other));
   }
+  // Values of tables are texts that are made alike.
+  CHECK(one.products == other.products);
+  CHECK(one.products_fp32 == other.products_fp32);
+  CHECK(one.inside.messages == other.inside.messages);
+  CHECK(one.network.messages == other.network.messages);
   CHECK(one.sources == other.sources);
 }
 
