@@ -102,8 +102,7 @@ std::string divided_in_words(const engine::EngineOptions& options) {
   }
   return format(
       "ZeRO level 3: ranks hold shards of weights and gradients; the table, each layer and the "
-      "head "
-      "take all {} micro-batches before the next\n",
+      "head take all {} micro-batches before the next\n",
       options.schedule.micro_batches);
 }
 

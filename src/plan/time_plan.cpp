@@ -25,6 +25,11 @@ base::Result<TimePlan> plan_time(const MemoryPlan& plan, const std::filesystem::
         "--machine does not go with --rank (a step waits for all ranks, and the largest decides "
         "whether it fits); leave one of them out");
   }
+  if (plan.options.sharding.divides_parameters()) {
+    return base::usage_failure(
+        "--machine does not go with parallel.zero_level = 3 (gathers of weights, one a pass, are "
+        "not predicted yet); leave it out, or set parallel.zero_level=1");
+  }
   const auto described = predict::read_machine(machine);
   if (!described) return described.failure();
   const auto step = predict::predict_step(*described, workload_of(plan.options, *described));

@@ -47,6 +47,9 @@ if(TARGET trireme_engine)
     SOURCES training/copies/weight_copies_test.cpp training/fp8_options.cpp training/training.cpp
     LINK trireme::engine)
   if(TARGET trireme_train)
+    trireme_add_mpi_test(divided_run RANKS 2
+      SOURCES training/zero/divided_run_test.cpp training/small_run.cpp
+      LINK trireme::train)
     trireme_add_mpi_test(nonfinite RANKS 1 2
       SOURCES training/nonfinite_test.cpp training/small_run.cpp
       LINK trireme::train)

@@ -98,8 +98,10 @@ TEST_CASE("bf16 with masters of its own gives the host's bits") {
     auto options = options_for(Architecture::qwen3, mesh);
     options.numerics.dtype = device::DType::bf16;
     options.memory.recompute = layers::Recompute{layers::Activation::layer};
-    options.sharding.zero_level = 1;
-    compare(options, {Haste::Kind::lazy});
+    for (const int level : {1, 3}) {
+      options.sharding.zero_level = level;
+      compare(options, {Haste::Kind::lazy});
+    }
   }
 }
 
@@ -145,13 +147,15 @@ TEST_CASE("a checkpoint takes from a device what it takes from the host, between
       CAPTURE(mesh.text(), device::name(dtype));
       auto options = options_for(Architecture::llama, mesh);
       options.numerics.dtype = dtype;
-      options.sharding.zero_level = 1;
-      const auto plain = device::make_cpu_kernels(1);
-      const auto expected = saved_bits(options, mpi_groups(mesh).views(), *plain);
-      // Its fresh memory is poison.
-      SimulatedKernels kernels(device::make_cpu_kernels(1));
-      const auto groups = staged(mpi_groups(mesh), kernels.device());
-      CHECK(saved_bits(options, groups.views(), kernels) == expected);
+      for (const int level : {1, 3}) {
+        options.sharding.zero_level = level;
+        const auto plain = device::make_cpu_kernels(1);
+        const auto expected = saved_bits(options, mpi_groups(mesh).views(), *plain);
+        // Its fresh memory is poison.
+        SimulatedKernels kernels(device::make_cpu_kernels(1));
+        const auto groups = staged(mpi_groups(mesh), kernels.device());
+        CHECK(saved_bits(options, groups.views(), kernels) == expected);
+      }
     }
   }
 }

@@ -228,7 +228,7 @@ TEST_CASE(
     REQUIRE(end.exit_code == 0);
     return Json::parse(end.out);
   };
-  for (const std::string zero_level : {"0", "1"}) {
+  for (const std::string zero_level : {"0", "1", "3"}) {
     const auto plan = plan_of(zero_level, "true");
     std::int64_t all = 0;
     for (const auto& rank : plan["ranks"]) all += rank["snapshot"].get<std::int64_t>();
@@ -271,7 +271,7 @@ TEST_CASE("a plan says of every rank what a plan of that rank alone says") {
   };
   std::set<std::string> owners;
   for (const std::string optimizer : {"adamw", "muon", "soap"}) {
-    for (const std::string level : {"0", "1"}) {
+    for (const std::string level : {"0", "1", "3"}) {
       const std::vector<std::string> rule{"--set", "optimizer.name=" + optimizer, "--set",
                                           "parallel.zero_level=" + level};
       const auto all = plan(rule)["ranks"];

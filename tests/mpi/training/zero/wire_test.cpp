@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bytes that a rank sends for a step's gradients and parameters, at each ZeRO level, counted by
 // hand: with n ranks an all-reduce of b bytes takes 2 b (n - 1) / n, the others half of that.
-#include "trireme/engine/batch_loader.hpp"
 #include "trireme/engine/measure.hpp"
 #include "trireme/telemetry/spans.hpp"
 
@@ -84,7 +83,8 @@ Moved moved_by(const engine::EngineOptions& options) {
   engine::Engine engine(options, views, *kernels, memory);
   engine.initialise();
   fill(engine, 0);
-  engine.expect_tokens(engine::global_batch(options) * options.schedule.sequence_length);
+  const auto sequences = options.schedule.micro_batches * mpi().world_size();
+  engine.expect_tokens(sequences * options.schedule.sequence_length);
   telemetry::SpanRecorder recorder;
   engine.run_schedule();
   const auto reduced = engine.reduce_gradients();
