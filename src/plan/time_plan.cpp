@@ -18,6 +18,13 @@ bool TimePlan::fits() const {
   return needed_bytes() <= static_cast<std::size_t>(machine_memory);
 }
 
+base::Status check_predicted(const engine::EngineOptions& options) {
+  if (!options.sharding.divides_parameters()) return {};
+  return base::usage_failure(
+      "parallel.zero_level = 3 does not go with a machine file (gathers of weights are not "
+      "predicted yet); leave --machine and plan.machine out, or set parallel.zero_level=1");
+}
+
 base::Result<TimePlan> plan_time(const MemoryPlan& plan, const std::filesystem::path& machine) {
   const auto& mesh = plan.options.sharding.mesh;
   if (plan.ranks.size() != static_cast<std::size_t>(mesh.world_size())) {
@@ -25,11 +32,7 @@ base::Result<TimePlan> plan_time(const MemoryPlan& plan, const std::filesystem::
         "--machine does not go with --rank (a step waits for all ranks, and the largest decides "
         "whether it fits); leave one of them out");
   }
-  if (plan.options.sharding.divides_parameters()) {
-    return base::usage_failure(
-        "--machine does not go with parallel.zero_level = 3 (gathers of weights, one a pass, are "
-        "not predicted yet); leave it out, or set parallel.zero_level=1");
-  }
+  if (auto status = check_predicted(plan.options); !status.ok()) return status.failure();
   const auto described = predict::read_machine(machine);
   if (!described) return described.failure();
   const auto step = predict::predict_step(*described, workload_of(plan.options, *described));

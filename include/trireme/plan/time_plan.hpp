@@ -13,6 +13,9 @@
 
 namespace trireme::plan {
 
+/// Refuses options whose step is not predicted.
+base::Status check_predicted(const engine::EngineOptions& options);
+
 /// The training step of these options as a machine would run it: with GPUs as the backend for CUDA
 /// does, on cores as that for CPUs does.
 predict::Workload workload_of(const engine::EngineOptions& options,
