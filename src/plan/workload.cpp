@@ -48,23 +48,43 @@ double element_update_bytes(const optim::Rule& rule, device::DType dtype) {
   return fp32 + 2 * fp32 * (1 + static_cast<double>(states)) + parameter;
 }
 
-/// FLOPs of the matrices that the busiest data-parallel rank of the first stage updates.
-double matrix_flops(const engine::EngineOptions& options) {
+/// FLOPs of a rank's updates of matrices.
+struct MatrixWork {
+  double products = 0;
+  /// Mean over the updates of a turn.
+  double decompositions = 0;
+
+  double all() const { return products + decompositions; }
+};
+
+MatrixWork work_of(const model::CostOfMatrix& cost, const optim::Segment& segment) {
+  const auto blocks = segment.blocks;
+  const auto renewal = cost({segment.shape.rows / blocks, segment.shape.columns}).renewal;
+  const double decompositions =
+      static_cast<double>(blocks) * renewal.flops / static_cast<double>(renewal.every);
+  const double all = model::cost_of(cost, segment.shape, blocks).flops;
+  // Tensor-parallel ranks take turns in being owners.
+  const auto ranks = static_cast<double>(std::max<std::size_t>(1, segment.parts.size()));
+  return {(all - decompositions) / ranks, decompositions / ranks};
+}
+
+/// Matrices that the busiest data-parallel rank of the first stage updates.
+MatrixWork matrix_work(const engine::EngineOptions& options) {
   const auto cost = sharding::cost_of_matrix(options.sharding.rule, options.numerics.dtype);
-  if (!cost) return 0;
+  if (!cost) return {};
   const auto sharding = engine::sharding_of(options);
   const auto alike = sharding.alike_shards();
-  double most = 0;
+  MatrixWork most;
   for (int rank = 0; rank < options.sharding.mesh.degree(Axis::data); ++rank) {
     if (alike[static_cast<std::size_t>(rank)] != rank) continue;
-    double sum = 0;
+    MatrixWork sum;
     for (const auto& segment : sharding.updates_of(rank).segments) {
       if (segment.content != optim::Content::matrix) continue;
-      // Tensor-parallel ranks take turns in being owners.
-      const auto ranks = std::max<std::size_t>(1, segment.parts.size());
-      sum += model::cost_of(cost, segment.shape, segment.blocks).flops / static_cast<double>(ranks);
+      const auto work = work_of(cost, segment);
+      sum.products += work.products;
+      sum.decompositions += work.decompositions;
     }
-    most = std::max(most, sum);
+    if (sum.all() > most.all()) most = sum;
   }
   return most;
 }
@@ -95,7 +115,9 @@ predict::Program computed_program(const engine::EngineOptions& options,
 predict::Workload workload_of(const engine::EngineOptions& options,
                               const predict::Machine& machine) {
   auto workload = workload_without_matrices(options, machine);
-  workload.program.update_flops = matrix_flops(options);
+  const auto matrices = matrix_work(options);
+  workload.program.update_flops = matrices.products;
+  workload.program.decomposition_flops = matrices.decompositions;
   return workload;
 }
 

@@ -121,6 +121,10 @@ Time OperationCosts::flops(double count) const {
   return time_of(count / (peak(precision_) * machine_.share.product));
 }
 
+Time OperationCosts::decomposition(double count) const {
+  return time_of(count / (peak(Precision::fp32) * machine_.share.product));
+}
+
 Time OperationCosts::attention_time(const Attention& attention, double products,
                                     double score_passes) const {
   const double flops = products * 2 * attention.rows * attention.keys * attention.query_width;

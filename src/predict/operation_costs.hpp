@@ -39,8 +39,9 @@ class OperationCosts {
   Time attention_backward(const Attention& attention) const;
   /// Reads and writes of so many bytes.
   Time pass(double bytes) const;
-  /// FLOPs of large products.
+  /// FLOPs of large products, and of decompositions of matrices into eigenvectors.
   Time flops(double count) const;
+  Time decomposition(double count) const;
 
   double element_bytes() const { return element_bytes_; }
   /// FLOP/s of a product, for tests.

@@ -231,6 +231,9 @@ StepEnd end_of_step(const Workload& workload, const OperationCosts& costs, const
   const double own = divided ? elements / data.size() : elements;
   end.update = costs.pass(own * program.update_bytes);
   if (program.update_flops > 0) end.update += costs.flops(program.update_flops);
+  if (program.decomposition_flops > 0) {
+    end.update += costs.decomposition(program.decomposition_flops);
+  }
   if (divided && !program.overlaps_gathers && program.sharding != Sharding::parameters) {
     end.gather = data.gather(elements);
   }

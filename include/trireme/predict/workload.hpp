@@ -90,8 +90,10 @@ struct Program {
   /// Bytes that the update of one element reads and writes, and that the loss does for one logit.
   double update_bytes = 30;
   double loss_bytes = 8;
-  /// FLOPs of a rank's updates of whole matrices.
+  /// FLOPs of a rank's updates of whole matrices: of products, and of decompositions, which are in
+  /// fp32.
   double update_flops = 0;
+  double decomposition_flops = 0;
   /// Seconds in which the host issues one operation.
   double launch_gap = 2.5e-6;
   /// A layer's forward is issued in so many pieces, its backward in twice as many.

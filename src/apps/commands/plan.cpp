@@ -98,9 +98,19 @@ base::Result<int> searched_ranks(const PlanOptions& options, const predict::Mach
   return static_cast<int>(ranks);
 }
 
+/// The machine's file: the option's, or else the key's.
+const std::string& machine_file(const PlanOptions& options, const config::Config& config) {
+  return options.machine.empty() ? config.options().plan.machine : options.machine;
+}
+
 std::string searched(const config::Config& config, const model::ModelConfig& model,
                      const PlanOptions& options) {
-  const auto machine = base::value_or_throw(predict::read_machine(options.machine));
+  const auto& file = machine_file(options, config);
+  if (file.empty()) {
+    throw base::Error(base::usage_failure(
+        "--search needs a machine (layouts are compared on one); give --machine or plan.machine"));
+  }
+  const auto machine = base::value_or_throw(predict::read_machine(file));
   auto request = options.request;
   request.ranks = base::value_or_throw(searched_ranks(options, machine));
   request.objective = static_cast<plan::Objective>(options.objective);
@@ -109,10 +119,10 @@ std::string searched(const config::Config& config, const model::ModelConfig& mod
   return options.json ? base::json_text(plan::to_json(result), 2) + "\n" : plan::text(result);
 }
 
-void add_search(CLI::App& app, PlanOptions& options, CLI::Option* machine, CLI::Option* rank) {
+void add_search(CLI::App& app, PlanOptions& options, CLI::Option* rank) {
   auto* const search = app.add_flag("--search", options.search,
                                     "Compares all layouts on the machine, and says the best");
-  search->needs(machine)->excludes(rank);
+  search->excludes(rank);
   app.add_option("--nodes", options.nodes, "Nodes of the machine, in place of --ranks")
       ->type_name("N")
       ->check(in_range(1, most_ranks).description(""))
@@ -161,12 +171,11 @@ Action prepare_plan(CLI::App& app) {
   add_ranks(app, options->ranks, "Ranks in all; of one replica if it is not given", "--world");
   auto* const rank = app.add_option("--rank", options->rank, "Only this rank");
   rank->type_name("R")->check(zero_or_more());
-  auto* const machine =
-      app.add_option("--machine", options->machine,
-                     "Machine file: predicts the time of a step on such machines; plan.machine if "
-                     "it is not given");
-  machine->type_name("FILE");
-  add_search(app, *options, machine, rank);
+  app.add_option("--machine", options->machine,
+                 "Machine file: predicts the time of a step on such machines; plan.machine if it "
+                 "is not given")
+      ->type_name("FILE");
+  add_search(app, *options, rank);
   auto* const calibrate =
       app.add_option("--calibrate", options->calibrate,
                      "Runs on that machine: fits the machine file's shares to their steps")
@@ -190,8 +199,7 @@ Action prepare_plan(CLI::App& app) {
     Plans plans{.memory = base::value_or_throw(plan::plan_memory(config, model, world, ranks)),
                 .time = {},
                 .exposure = {}};
-    const auto& machine =
-        options->machine.empty() ? config.options().plan.machine : options->machine;
+    const auto& machine = machine_file(*options, config);
     if (!machine.empty() && (!ranks.only || !options->machine.empty())) {
       plans.time = base::value_or_throw(plan::plan_time(plans.memory, machine));
     }

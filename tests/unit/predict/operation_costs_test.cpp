@@ -57,6 +57,15 @@ TEST_CASE("fused attention skips what the mask hides, and other attention passes
         Approx(2 * 2 * 64 * 64 * 32 / 0.6e12 + 6 * 2 * 64 * 64 * 2 / 1e9));
 }
 
+TEST_CASE("decompositions take the rate of fp32, whatever products are in") {
+  auto machine = plain_machine();
+  machine.node.peak_fp32 = 1e10;
+  machine.share.product = 0.5;
+  const OperationCosts costs(machine, Precision::bf16, 1);
+  CHECK(seconds_of(costs.flops(1e9)) == Approx(2e-3));
+  CHECK(seconds_of(costs.decomposition(1e9)) == Approx(0.2));
+}
+
 TEST_CASE("a rank on its share of a node's cores has that share of its rates") {
   const auto machine = plain_machine();
   const OperationCosts whole(machine, Precision::fp32, 1);

@@ -98,3 +98,14 @@ TEST_CASE("a tied table is on both ends of a straight pipeline") {
   CHECK(apart[0].end.update == tied[0].end.update);
   CHECK(apart[1].end.update == tied[1].end.update);
 }
+
+TEST_CASE("an update takes its elements' bytes, its products and its decompositions in fp32") {
+  auto workload = piped(ScheduleKind::one_forward_one_backward);
+  const auto plain = planned(workload).front().end.update;
+  workload.program.update_flops = 1e6;
+  const auto products = planned(workload).front().end.update;
+  // Both peaks are 1 TFLOP/s.
+  CHECK(products - plain == time_of(1e-6));
+  workload.program.decomposition_flops = 3e6;
+  CHECK(planned(workload).front().end.update - products == time_of(3e-6));
+}
