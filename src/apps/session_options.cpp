@@ -45,7 +45,8 @@ runtime::JoinOptions join_options(const config::Config& config) {
   join.arrangement = config::arrangement(config.options());
   join.described = [&config] {
     const auto model = train::model_from(config);
-    return model.ok() ? engine::arrangement_of(config, *model) : config::arrangement(config.options());
+    return model.ok() ? engine::arrangement_of(config, *model)
+                      : config::arrangement(config.options());
   };
   join.timeout_seconds = keys.comm.timeout;
   join.backend = host_groups(keys.comm.backend);

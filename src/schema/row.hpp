@@ -166,21 +166,21 @@ struct Rows {
     TRIREME_EXPECT((!std::is_same_v<T, int> || (facts.range.minimum.value_or(-1) >= 0 &&
                                                 facts.range.maximum.value_or(1e18) <= count_max)),
                    "an int holds the range");
-    Key key{.section = name_of<Section>,
-            .name = {joined_names<Path...>.data(), joined_names<Path...>.size()},
-            .type = type,
-            .concern = facts.concern.value_or(concern),
-            .default_text = default_text,
-            .unit = facts.unit,
-            .range = facts.range,
-            .auto_rule = facts.auto_rule,
-            .documentation = documentation,
-            .store = [](Options& options, const Value& value) {
+    Key key{
+        .section = name_of<Section>,
+        .name = {joined_names<Path...>.data(), joined_names<Path...>.size()},
+        .type = type,
+        .concern = facts.concern.value_or(concern),
+        .default_text = default_text,
+        .unit = facts.unit,
+        .range = facts.range,
+        .auto_rule = facts.auto_rule,
+        .documentation = documentation,
+        .store =
+            [](Options& options, const Value& value) {
               schema::store(member<Section, Path...>(options), value);
             },
-            .load = [](const Options& options) {
-              return loaded(member<Section, Path...>(options));
-            }};
+        .load = [](const Options& options) { return loaded(member<Section, Path...>(options)); }};
     if constexpr (std::is_enum_v<T>) {
       static_assert(has_words<T>(), "each value of the enum has its word in choices_of");
       key.choices = choices_of<T>;

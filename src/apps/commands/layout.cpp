@@ -63,8 +63,9 @@ std::string text_of(const layout::Mesh& mesh, const std::optional<Drawn>& drawn,
 base::ExitCode show_layout(const config::Config& config, const LayoutOptions& options,
                            Context& context) {
   const auto& parallel = config.options().parallel;
-  const auto mesh = base::value_or_throw(layout::arrange(
-      config::arrangement(config.options()), base::value_or_throw(ranks_in_all(options.ranks, config))));
+  const auto mesh = base::value_or_throw(
+      layout::arrange(config::arrangement(config.options()),
+                      base::value_or_throw(ranks_in_all(options.ranks, config))));
   std::optional<Drawn> drawn;
   if (options.micro_batches > 0) drawn = draw(parallel, options.micro_batches);
   // --svg needs --micro-batches.

@@ -124,7 +124,7 @@ std::vector<inference::Answer> generated(const config::Config& config,
   request.sampling.temperature = temperature;
   request.sampling.seed = static_cast<std::uint64_t>(config.options().train.seed);
   runtime::JoinOptions options;
-  options.arrangement = config::arrangement(config);
+  options.arrangement = config::arrangement(config.options());
   options.timeout_seconds = 60;
   options.binding = runtime::BindingRule::none;
   runtime::Session session{device::make_cpu_kernels(1), runtime::join(mpi(), options, {})};

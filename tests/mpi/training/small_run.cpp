@@ -57,7 +57,7 @@ RunEnd run_to_end(const config::Config& config, std::unique_ptr<device::Kernels>
                   train::StartOptions start, const base::Environment& environment) {
   still_going(config::run_directory(config).filename().string());
   runtime::JoinOptions options;
-  options.arrangement = config::arrangement(config);
+  options.arrangement = config::arrangement(config.options());
   options.timeout_seconds = 60;
   options.binding = runtime::BindingRule::none;
   runtime::Session session{std::move(kernels), runtime::join(mpi(), options, {})};

@@ -268,6 +268,6 @@ TEST_CASE("an arrangement has the value of each of its keys, degrees of every ax
     if (key.number == nullptr) continue;
     const auto config = resolved({}).with(key.key, "3", Origin::program("test"));
     REQUIRE(config.ok());
-    CHECK(arrangement(*config).*key.number == 3);
+    CHECK(arrangement(config->options()).*key.number == 3);
   }
 }

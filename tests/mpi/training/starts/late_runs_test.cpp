@@ -25,7 +25,7 @@ namespace {
 void run_late(const config::Config& config) {
   still_going(config::run_directory(config).filename().string());
   runtime::JoinOptions options;
-  options.arrangement = config::arrangement(config);
+  options.arrangement = config::arrangement(config.options());
   options.timeout_seconds = 60;
   options.binding = runtime::BindingRule::none;
   runtime::Session session{std::make_unique<CpuKernels>(), runtime::join(mpi(), options, {})};
