@@ -3,6 +3,7 @@
 
 #include "trireme/telemetry/spans.hpp"
 
+#include "layers/chunk_tensors.hpp"
 #include "layers/embedding.hpp"
 #include "layers/head.hpp"
 #include "layers/layer.hpp"
@@ -22,32 +23,6 @@ constexpr model::Place table_place{model::Place::Kind::embedding, 0};
 constexpr model::Place head_place{model::Place::Kind::head, 0};
 
 }  // namespace
-
-/// Tensors of one micro-batch that the chunk keeps from forward until it has its weights'
-/// gradients.
-struct Operands {
-  std::vector<LayerOperands> layers;
-  /// Gradient of the head's input: the head does its backward in forward.
-  Tensor head_gradient;
-};
-
-/// Tensors of one micro-batch that the chunk keeps between forward and the gradient of its input,
-/// among them the operands of where the micro-batch is.
-struct Slot {
-  /// boundary[l]: input of layer l; the first is the caller's unless this chunk embeds. The last
-  /// chunk has one more: the head's input.
-  std::vector<Tensor> boundaries;
-  std::vector<LayerActivations> layers;
-  Tensor head_gradient;
-};
-
-/// Tensors of one micro-batch that backward_input leaves for backward_weight.
-struct Left {
-  std::vector<LayerGradients> layers;
-  /// outputs[l]: gradient of layer l's output, where its weights read that; the last layer's is the
-  /// caller's, or the head's.
-  std::vector<Tensor> outputs;
-};
 
 struct Chunk::Parts {
   const StageContext& context;
