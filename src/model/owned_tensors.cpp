@@ -141,7 +141,8 @@ MatrixCost muon_cost(const ownership::MatrixShape& shape) {
 
 std::vector<ownership::OwnedTensor> owned_tensors(const ModelConfig& config, int tensor,
                                                   const CostOfMatrix& cost,
-                                                  const MatrixSelection& selection) {
+                                                  const MatrixSelection& selection,
+                                                  BucketBorders borders) {
   const auto list = parameters(config);
   const auto turns = renewal_turns(list, cost, selection);
   std::vector<std::size_t> order(list.size());
@@ -154,6 +155,7 @@ std::vector<ownership::OwnedTensor> owned_tensors(const ModelConfig& config, int
   std::vector<ownership::OwnedTensor> tensors;
   tensors.reserve(list.size());
   std::string fused_name;
+  const Place* before = nullptr;  // of the last matrix
   for (const auto index : order) {
     const auto& parameter = list[index];
     const auto& shape = parameter.tensor.shape;
@@ -169,6 +171,9 @@ std::vector<ownership::OwnedTensor> owned_tensors(const ModelConfig& config, int
       owned.joined = tensor == 1 && parameter.fused_name == fused_name && !tensors.empty() &&
                      tensors.back().held_elements % ownership::PlanOptions{}.alignment == 0;
       fused_name = parameter.fused_name;
+      owned.begins_bucket =
+          borders == BucketBorders::units && before != nullptr && *before != parameter.place;
+      before = &parameter.place;
     }
     tensors.push_back(std::move(owned));
   }

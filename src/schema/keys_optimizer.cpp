@@ -105,15 +105,15 @@ constexpr Key optimizer_rows[] = {
         "auto",
         {.concern = Concern::layout,
          .auto_rule = "what is predicted to add least to a step; the log says why"},
-        "Which data-parallel rank owns which matrix (muon, shampoo, soap at parallel.zero_level 1; "
-        "at 0 `shared` alone has an effect). `padded`: matrices are placed in equal padded parts "
-        "of each bucket, the longest work first; collectives stay those of ZeRO. `contiguous`: "
-        "each rank has one part of each bucket, as long as its matrices are and without padding, "
-        "in smaller buckets that hide behind backward. `shared`: the sequence of all matrices is "
-        "cut where a rank has its share of the work, and the ranks on both sides of a cut compute "
-        "its matrix together; with tensor parallelism matrices lie as with `contiguous`, and "
-        "tensor-parallel ranks share those without which some of them would be idle (muon; on CPUs "
-        "alone)."),
+        "Which data-parallel rank owns which matrix (muon, shampoo, soap from parallel.zero_level "
+        "1 on; at 0 `shared` alone has an effect). `padded`: matrices are placed in equal padded "
+        "parts of each bucket, the longest work first; collectives stay those of ZeRO; not at "
+        "level 3, whose buckets have one layer each. `contiguous`: each rank has one part of each "
+        "bucket, as long as its matrices are and without padding, in smaller buckets that hide "
+        "behind backward. `shared`: the sequence of all matrices is cut where a rank has its share "
+        "of the work, and the ranks on both sides of a cut compute its matrix together; with "
+        "tensor parallelism matrices lie as with `contiguous`, and tensor-parallel ranks share "
+        "those without which some of them would be idle (muon; on CPUs alone)."),
     optimizer.key<&OptimizerOptions::group_bytes>(
         "256MiB", {.concern = Concern::layout, .type = Type::bytes, .range = at_least(1)},
         "Largest memory of one tensor-parallel rank's matrices in one exchange (muon, shampoo, "

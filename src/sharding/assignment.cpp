@@ -30,6 +30,7 @@ void choose_assignment(Options& options, const model::ModelConfig& model, device
       .bucket_elements = options.bucket_elements(),
       .cost = cost_of_matrix(options.rule, products),
       .matrices = options.matrices,
+      .borders = options.borders(),
       .can_share = rule.shares_matrices && !on_gpus,
       .work = work,
       .machine = on_gpus ? ownership::MachineSpeeds{} : ownership::speeds_of_cpus()};
@@ -43,6 +44,13 @@ base::Status check(const Options& options, const model::ModelConfig& model, bool
   if (!rule.updates_matrices) return {};
   const bool shares = options.assignment == ownership::Assignment::shared &&
                       (options.divides_updates() || options.mesh.degree(Axis::tensor) > 1);
+  if (options.assignment == ownership::Assignment::padded && options.divides_parameters()) {
+    return base::usage_failure(base::format(
+        "optimizer.assignment = padded does not go with parallel.zero_level = 3 and "
+        "optimizer.name = {} (each layer is gathered by itself, in equal shards as long as its "
+        "largest matrix); use auto or contiguous, or set parallel.zero_level=1",
+        rule.name));
+  }
   if (shares && !rule.shares_matrices) {
     return base::usage_failure(
         base::format("optimizer.assignment = shared but optimizer.name = {} (its matrices need "

@@ -71,12 +71,10 @@ Sharding::Sharding(const model::ModelConfig& model, const Options& options,
       layers_(std::move(layers)),
       placement_(placement),
       products_(products),
-      stage_(
-          model, {options.mesh, options.rank, chunks(), options.sequence_parallel, placement},
-          options.bucket_elements(),
-          {cost_of_matrix(options.rule, products), options.matrices, order_of_matrices(options)},
-          options.divides_parameters() ? model::BucketBorders::units
-                                       : model::BucketBorders::anywhere) {}
+      stage_(model, {options.mesh, options.rank, chunks(), options.sequence_parallel, placement},
+             options.bucket_elements(),
+             {cost_of_matrix(options.rule, products), options.matrices, order_of_matrices(options)},
+             options.borders()) {}
 
 Sharding Sharding::seen_by(base::Rank rank) const {
   auto options = options_;

@@ -44,12 +44,19 @@ using CostOfMatrix = std::function<MatrixCost(const ownership::MatrixShape&)>;
 /// Newton-Schulz in the form with the fewest FLOPs.
 MatrixCost muon_cost(const ownership::MatrixShape& shape);
 
+/// Where buckets end: wherever they are full, or also wherever another unit begins. A unit is what
+/// data-parallel ranks gather at once where each holds a shard of it alone: the table, a layer, the
+/// head.
+enum class BucketBorders { anywhere, units };
+
 /// All parameters in the order in which backward completes their gradients, for
 /// ownership::make_plan. `tensor`: the tensor-parallel degree, which must suit the model. Without
-/// tensor parallelism parts of one product are joined, as StageParameters has them.
+/// tensor parallelism parts of one product are joined, as StageParameters has them. Borders: those
+/// of matrices that a rule updates whole.
 std::vector<ownership::OwnedTensor> owned_tensors(const ModelConfig& config, int tensor,
                                                   const CostOfMatrix& cost,
-                                                  const MatrixSelection& selection = {});
+                                                  const MatrixSelection& selection = {},
+                                                  BucketBorders borders = BucketBorders::anywhere);
 
 /// [parameter]: turn of the renewal of each matrix that a rule updates whole. Such that each update
 /// has about as much of it to do: the most work first, each to the turn with the least so far. A

@@ -18,6 +18,8 @@ struct AssignmentQuestion {
   /// Cost of an update of a matrix for its owner.
   CostOfMatrix cost;
   MatrixSelection matrices;
+  /// With those of units a bucket has the matrices of one layer.
+  BucketBorders borders = BucketBorders::anywhere;
   /// Whether several ranks can compute a matrix.
   bool can_share = false;
   /// Work of a step of the whole model.

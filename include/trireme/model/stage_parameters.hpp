@@ -80,11 +80,6 @@ struct MatrixOwning {
   ownership::Assignment assignment = ownership::Assignment::padded;
 };
 
-/// Where buckets end: wherever they are full, or also wherever another unit begins. A unit is what
-/// data-parallel ranks gather at once where each holds a shard of it alone: the table, a layer, the
-/// head.
-enum class BucketBorders { anywhere, units };
-
 /// Fused parameters of a rank and their places in its flat buffers: in the order in which backward
 /// completes their gradients, so that early buckets can be reduced while later layers still
 /// compute; deferred ones are in buckets of their own at the end, and a tied table behind them in

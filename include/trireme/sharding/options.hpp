@@ -39,6 +39,10 @@ struct Options {
   bool divides_gradients() const {
     return divides_parameters() && mesh.degree(layout::Axis::pipeline) == 1;
   }
+  /// Whether a bucket ends with each unit.
+  model::BucketBorders borders() const {
+    return divides_parameters() ? model::BucketBorders::units : model::BucketBorders::anywhere;
+  }
   /// Whether updates are of whole matrices, with owners.
   bool divides_matrices() const {
     return divides_updates() && optim::traits(rule.kind).updates_matrices;

@@ -124,6 +124,19 @@ TEST_CASE("optimizer.assignment decides who owns matrices where ranks divide the
   CHECK(bytes({divided}) == shared);
 }
 
+TEST_CASE("at ZeRO level 3 equal shards of matrices are refused, and no other owners are") {
+  const std::string divided = "parallel.zero_level=3";
+  const std::string muon = "optimizer.name=muon";
+  const auto refused = run_plan({divided, muon, "optimizer.assignment=padded"});
+  CHECK(refused.exit_code == 2);
+  CHECK_THAT(refused.err, Catch::Contains("optimizer.assignment = padded") &&
+                              Catch::Contains("set parallel.zero_level=1"));
+  for (const std::string assignment : {"auto", "contiguous", "shared"}) {
+    CAPTURE(assignment);
+    CHECK(run_plan({divided, muon, "optimizer.assignment=" + assignment}).exit_code == 0);
+  }
+}
+
 TEST_CASE("a plan counts state as it is for matrices that are left to AdamW") {
   const auto bytes = [](const std::string& setting) {
     return plan_with({"optimizer.name=muon", setting})["ranks"][0]["bytes"]["optimizer"]

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
+#include <vector>
 
 using namespace trireme;
 using namespace trireme::tests;
@@ -61,6 +63,18 @@ TEST_CASE("elements that are held add up to the model, key heads once for each r
   CHECK(elements == 8'030'261'248);
   // Eight key heads on sixteen ranks: each holds one.
   CHECK(by_name(llama3_8b(), 16).at("layers.0.attention.k.weight").held_elements == 128 * 4096);
+}
+
+TEST_CASE("where buckets end with units each layer but the last begins one with its first matrix") {
+  std::vector<std::string> begin;
+  for (const auto& each :
+       model::owned_tensors(llama3_8b(), 1, model::muon_cost, {}, model::BucketBorders::units)) {
+    if (each.begins_bucket) begin.push_back(each.name);
+  }
+  REQUIRE(begin.size() == 31);
+  CHECK(begin.front() == "layers.30.attention.q.weight");
+  CHECK(begin.back() == "layers.0.attention.q.weight");
+  for (const auto& [name, tensor] : by_name(llama3_8b(), 1)) CHECK_FALSE(tensor.begins_bucket);
 }
 
 TEST_CASE("tensors come in the order of backward") {

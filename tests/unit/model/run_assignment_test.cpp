@@ -46,6 +46,19 @@ TEST_CASE("starts for each owner that cost more than all else leave the plan of 
         Assignment::padded);
 }
 
+TEST_CASE("where each layer has its buckets no plan of equal shards is taken") {
+  const auto config = qwen3_06b();
+  auto machine = ownership::speeds_of_cpus();
+  machine.ragged = ownership::RaggedCollectives::start_for_each;
+  machine.collective_seconds = 10;
+  auto asked = question(config, layout::Mesh::of(1, 64, 1), machine);
+  REQUIRE(model::run_assignment(config, asked).assignment == Assignment::padded);
+  asked.borders = model::BucketBorders::units;
+  const auto chosen = model::run_assignment(config, asked);
+  CHECK(chosen.assignment == Assignment::contiguous);
+  CHECK_THAT(chosen.reason, !Contains("padded"));
+}
+
 TEST_CASE("matrices are shared only where several ranks can compute one") {
   // One layer for sixteen ranks: seven matrices, of which one is 2.9 times a rank's share.
   auto config = qwen3_06b();
