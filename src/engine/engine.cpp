@@ -74,6 +74,7 @@ ScheduleOutcome Engine::run_schedule() {
   outcome.bubble_seconds = parts.pipeline().take_waited_seconds();
   outcome.tensor_seconds = parts.take_tensor_seconds();
   outcome.parameters_seconds = parts.take_weights_seconds();
+  if (parts.gathered) outcome.gathered_bytes = parts.gathered->gathered_bytes();
   // Order: collectives of a group end in the order of their start. Otherwise the sum of losses
   // would wait for gradients, and that time would be attributed to no phase.
   reduction.wait_on_stream();

@@ -97,11 +97,11 @@ StepTraffic traffic_of(const EngineOptions& options) {
   auto memory = Memory::measuring();
   const auto kernels = device::make_measuring_kernels();
   Engine engine(options, groups.views(), *kernels, memory);
-  engine.run_schedule();
+  const auto gathered = engine.run_schedule().gathered_bytes;
   // Partial terms of gradients are no activations: what follows counts for the gradients alone.
   StepTraffic traffic{.tensor = on(moved, Axis::tensor), .messages = on(moved, Axis::pipeline)};
   engine.reduce_gradients();
-  traffic.gradients = on(moved, Axis::data);
+  traffic.gradients = on(moved, Axis::data) - gathered;
   return traffic;
 }
 

@@ -72,14 +72,15 @@ base::Result<engine::EngineOptions> evaluation_options(const config::Config& con
                                                        const runtime::Cluster& cluster) {
   const auto batch = config.options().train.micro_batch * cluster.mesh.degree(Axis::data) *
                      cluster.mesh.degree(Axis::pipeline);
-  const auto shaped = config.with("train.global_batch", base::format("{}", batch),
-                                  config::Origin::program("trireme eval"));
+  const auto program = config::Origin::program("trireme eval");
+  // Nothing is divided where nothing is updated.
+  const auto undivided = config.with("parallel.zero_level", "0", program);
+  if (!undivided) return undivided.failure();
+  const auto shaped = undivided->with("train.global_batch", base::format("{}", batch), program);
   if (!shaped) return shaped.failure();
   auto options = engine::options_from(*shaped, model, cluster.mesh, cluster.rank);
   if (!options) return options;
   options->use = engine::Use::evaluation;
-  // Nothing is divided where nothing is updated.
-  options->sharding.zero_level = 0;
   return options;
 }
 

@@ -69,11 +69,13 @@ base::Result<engine::EngineOptions> probe_options(const config::Config& config,
   }
   const auto shares = share_out(tokens, config, cluster.mesh);
   auto shaped = config;
-  const std::pair<const char*, std::int64_t> sizes[] = {
+  // Nothing is divided where nothing is updated.
+  const std::pair<const char*, std::int64_t> settings[] = {
+      {"parallel.zero_level", 0},
       {"train.sequence_length", tokens.sequence_length},
       {"train.micro_batch", shares.micro_batch},
       {"train.global_batch", shares.per_rank * cluster.mesh.degree(Axis::data)}};
-  for (const auto& [key, value] : sizes) {
+  for (const auto& [key, value] : settings) {
     auto with = shaped.with(key, base::format("{}", value), config::Origin::program("--tokens"));
     if (!with) return with.failure();
     shaped = std::move(with).value();
@@ -82,7 +84,6 @@ base::Result<engine::EngineOptions> probe_options(const config::Config& config,
   if (!options) return options.failure();
   options->memory.keep_logits = engine::KeepLogits::yes;
   options->use = with_gradients ? engine::Use::training : engine::Use::evaluation;
-  options->sharding.zero_level = 0;
   return options;
 }
 

@@ -106,6 +106,17 @@ std::string divided_in_words(const engine::EngineOptions& options) {
       options.schedule.micro_batches);
 }
 
+/// Text about what stages wait for one another; a stage whose units take all micro-batches before
+/// the next runs none of the schedules.
+std::string schedule_in_words(const MemoryPlan& plan) {
+  if (plan.options.sharding.divides_gradients()) {
+    return "one stage, whatever the schedule: no bubble\n";
+  }
+  const auto kind = plan.options.schedule.kind;
+  return format("schedule {}: bubble {:.1f} % of a step ({})\n", layout::name(kind),
+                plan.bubble_fraction * 100.0, bubble_assumption(kind));
+}
+
 std::string run_in_words(const MemoryPlan& plan) {
   const auto& options = plan.options;
   const auto& schedule = options.schedule;
@@ -128,8 +139,7 @@ std::string run_in_words(const MemoryPlan& plan) {
   if (plan.chosen.empty() && options.memory.recompute != layers::Recompute{}) {
     text += format("computed again in backward: {}\n", options.memory.recompute.text());
   }
-  text += format("schedule {}: bubble {:.1f} % of a step ({})\n", layout::name(schedule.kind),
-                 plan.bubble_fraction * 100.0, bubble_assumption(schedule.kind));
+  text += schedule_in_words(plan);
   text += held_in_words(schedule, stages);
   if (stages > 1) text += engine::stage_layers(options.model, schedule, stages).text() + "\n";
   if (plan.attention) text += plan.attention->sentence + "\n";

@@ -20,6 +20,8 @@ struct ScheduleOutcome {
   /// backward, and on CPUs the host's time in their gathers. At levels below, nothing where no
   /// group moves them by itself: the host waits in the update.
   std::optional<double> parameters_seconds = {};
+  /// Weights that passes gathered to read them (ZeRO level 3), each unit counted whole.
+  std::size_t gathered_bytes = 0;
 };
 
 struct ReduceOutcome {
@@ -67,8 +69,7 @@ struct EvaluationOutcome {
 };
 
 /// Bytes of a rank's training step, each array counted whole: collectives of activations over tp,
-/// messages received over pp, reductions of gradients over dp and, at ZeRO level 3, gathers of
-/// parameters.
+/// messages received over pp, reductions of gradients over dp.
 struct StepTraffic {
   std::size_t tensor = 0;
   std::size_t messages = 0;

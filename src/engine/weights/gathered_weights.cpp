@@ -70,6 +70,7 @@ GatheredWeights::~GatheredWeights() {
 void GatheredWeights::begin(std::vector<Place> order) {
   order_ = std::move(order);
   now_ = 0;
+  gathered_bytes_ = 0;
 }
 
 void GatheredWeights::finish() {
@@ -98,8 +99,9 @@ void GatheredWeights::gather(std::size_t unit) {
   const auto& flat = sharding_.stage().flat();
   for (const auto bucket : units_.all()[unit].buckets) {
     const auto place = units_.place_of(bucket);
-    slot.works.push_back(data_.start_all_gather(shards_.values.of(shards_.held[bucket]),
-                                                shards_.ring.slice(0, place.begin, place.size()),
+    const auto whole = shards_.ring.slice(0, place.begin, place.size());
+    gathered_bytes_ += whole.byte_count();
+    slot.works.push_back(data_.start_all_gather(shards_.values.of(shards_.held[bucket]), whole,
                                                 flat.cuts_of_bucket(bucket)));
   }
 }

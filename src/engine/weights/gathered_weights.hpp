@@ -56,6 +56,8 @@ class GatheredWeights final : public layers::WeightSource {
   /// Time since the last call that the device stood still for weights, or the host gathered them;
   /// a wait that a device has not reached yet is told later.
   double take_waited_seconds() { return waited_->take(); }
+  /// Bytes of what was gathered since begin().
+  std::size_t gathered_bytes() const { return gathered_bytes_; }
 
   void acquire(const model::Place& place, layers::Pass pass) override;
   void release(const model::Place& place, layers::Pass pass) override;
@@ -79,6 +81,7 @@ class GatheredWeights final : public layers::WeightSource {
   std::vector<model::Place> order_;
   /// Place of order_ that is being read.
   std::size_t now_ = 0;
+  std::size_t gathered_bytes_ = 0;
   std::unique_ptr<device::Stopwatch> waited_;
   std::function<void(const model::Place&)> prepare_ = [](const model::Place&) {};
 };

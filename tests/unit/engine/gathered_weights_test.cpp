@@ -4,6 +4,7 @@
 #include "trireme/device/kernels.hpp"
 #include "trireme/engine/engine.hpp"
 #include "trireme/engine/measure.hpp"
+#include "trireme/sharding/assignment.hpp"
 
 #include "support/late_gathers.hpp"
 #include "unit/engine/counting_kernels.hpp"
@@ -178,6 +179,44 @@ TEST_CASE("level 3 holds shards and the ring of units, to the byte") {
   CHECK(bytes(3, Purpose::gradients) - bytes(0, Purpose::gradients) + 4 * all ==
         4 * (all / 8 + 2 * layer + head));
   CHECK(bytes(3, Purpose::optimizer) == bytes(1, Purpose::optimizer));
+}
+
+TEST_CASE("the traffic of gradients has none of the weights that passes gather") {
+  for (const int level : {0, 1, 3}) {
+    CAPTURE(level);
+    const auto options = options_of_level(level);
+    LateEngine late(options);
+    const auto elements = late.engine->parameters().flat().size;
+    CHECK(engine::traffic_of(options).gradients == static_cast<std::size_t>(4 * elements));
+  }
+}
+
+TEST_CASE("equal shards of whole matrices are refused at level 3, and nobody chooses them") {
+  auto options = options_of_level(3);
+  options.sharding.assignment = ownership::Assignment::padded;
+  // AdamW has no matrices to own.
+  CHECK(engine::check(options).ok());
+  options.sharding.rule.kind = optim::RuleKind::muon;
+  const auto status = engine::check(options);
+  REQUIRE_FALSE(status.ok());
+  CHECK(status.failure().code == base::ExitCode::usage);
+  CHECK_THAT(status.failure().text, Contains("optimizer.assignment = padded") &&
+                                        Contains("parallel.zero_level = 3") &&
+                                        Contains("optimizer.name = muon"));
+  auto below = options;
+  below.sharding.zero_level = 1;
+  CHECK(engine::check(below).ok());
+  for (const bool on_gpus : {false, true}) {
+    sharding::choose_assignment(options.sharding, options.model, options.numerics.dtype,
+                                {.parameters = 1e6, .tokens = 1e3}, on_gpus);
+    CHECK(options.sharding.assignment != ownership::Assignment::padded);
+    CHECK(engine::check(options).ok());
+  }
+  // One rank divides nothing.
+  options.sharding.assignment = ownership::Assignment::padded;
+  options.sharding.mesh = layout::Mesh::of(1, 1, 1);
+  options.sharding.rank = base::Rank{0};
+  CHECK(engine::check(options).ok());
 }
 
 TEST_CASE("graphs, which end at no gather of weights, are refused at level 3") {
