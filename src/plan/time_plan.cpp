@@ -43,6 +43,9 @@ base::Result<TimePlan> plan_time(const MemoryPlan& plan, const std::filesystem::
                 .memory_bytes = {},
                 .machine_memory = described->node.room(),
                 .shares_memory = described->node.computes_on_cores()};
+  for (const auto& library : plan.libraries) {
+    time.machine_memory -= std::min(time.machine_memory, static_cast<std::int64_t>(library.bytes));
+  }
   for (const auto& rank : plan.ranks) time.memory_bytes.push_back(engine::total_bytes(rank.bytes));
   return time;
 }

@@ -9,16 +9,13 @@ namespace {
 
 using config::Activation;
 
-/// Tensors that a pass reads and writes: once each where passes are fused; else again for what is
-/// computed between them.
-constexpr double norm_tensors(bool fused) {
+/// Tensors that a norm, or a rotation, reads and writes: once each where passes are fused; else again
+/// for what is computed between them.
+constexpr double row_tensors(bool fused) {
   return fused ? 2 : 3;
 }
 constexpr double sum_tensors(bool fused) {
   return fused ? 2 : 4;
-}
-constexpr double rotary_tensors(bool fused) {
-  return fused ? 2 : 3;
 }
 /// Backward reads what forward did and the gradient.
 constexpr double backward_passes = 2;
@@ -87,7 +84,7 @@ Time LayerOperations::pass(double factor, double elements) const {
 }
 
 void LayerOperations::add_norm(std::vector<Operation>& list, double factor) const {
-  const double tensors = norm_tensors(workload_.program.fused_passes);
+  const double tensors = row_tensors(workload_.program.fused_passes);
   add(list, Part::compute,
       pass(factor * tensors, own_rows_ * static_cast<double>(workload_.shape.hidden)));
 }
@@ -144,7 +141,7 @@ std::vector<Operation> LayerOperations::attention_half() const {
   add_norm(list, 1);
   add_exchange(list, Side::gather);
   add_product(list, qkv_);
-  add(list, Part::compute, pass(rotary_tensors(workload_.program.fused_passes), rows_ * qkv_.out));
+  add(list, Part::compute, pass(row_tensors(workload_.program.fused_passes), rows_ * qkv_.out));
   const auto time = costs_.attention(attention());
   add(list, Part::compute, time);
   add_context(list, time, 1);
@@ -197,9 +194,7 @@ std::vector<Operation> LayerOperations::backward(const config::ActivationSet& ag
       add(list, Part::compute, pass(1, rows_ * (up_.out + down_.in)));
     }
     if (again.has(Activation::norms)) add_norm(list, 2);
-    if (again.has(Activation::attention)) {
-      add(list, Part::compute, costs_.attention(attention()));
-    }
+    if (again.has(Activation::attention)) add(list, Part::compute, costs_.attention(attention()));
   }
   add_sum(list, backward_passes);
   add_exchange(list, Side::gather);
@@ -216,7 +211,7 @@ std::vector<Operation> LayerOperations::backward(const config::ActivationSet& ag
   add(list, Part::compute, time);
   add_context(list, time, 2);
   add(list, Part::compute,
-      pass(backward_passes * rotary_tensors(workload_.program.fused_passes), rows_ * qkv_.out));
+      pass(backward_passes * row_tensors(workload_.program.fused_passes), rows_ * qkv_.out));
   if (half == BackwardHalf::both) add_second_gather(list, again);
   add_backward(list, qkv_, half);
   add_exchange(list, Side::scatter);
@@ -290,14 +285,16 @@ std::vector<Operation> LayerOperations::head_backward() const {
 
 double LayerOperations::product_share() const {
   const auto precision = workload_.program.precision;
-  double flops = 0;
+  double large = 0;
   double seconds = 0;
   for (const auto* linear : {&qkv_, &out_, &up_, &down_}) {
     const Product product{rows_, linear->out, linear->in};
-    flops += 2 * product.m * product.n * product.k;
+    // FLOPs alone are not counted in fp8; rates of one shape differ as peaks do.
+    const double faster = costs_.rate(product, precision) / costs_.rate(product, head_precision_);
+    large += seconds_of(costs_.flops(2 * product.m * product.n * product.k)) / faster;
     seconds += seconds_of(costs_.product(product, precision));
   }
-  return seconds_of(costs_.flops(flops)) / seconds;
+  return large / seconds;
 }
 
 }  // namespace trireme::predict

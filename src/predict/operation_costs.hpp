@@ -44,7 +44,7 @@ class OperationCosts {
   Time decomposition(double count) const;
 
   double element_bytes() const { return element_bytes_; }
-  /// FLOP/s of a product, for tests.
+  /// FLOP/s of a product.
   double rate(const Product& product, Precision precision) const;
 
  private:

@@ -106,13 +106,12 @@ base::Status check_micro_batches(const Workload& workload) {
 
 base::Status check_length(const StepPrediction& prediction) {
   constexpr double day = 24 * 3600;
-  constexpr double longest_days = 100;
-  if (seconds_of(prediction.total()) <= longest_days * day) return {};
+  if (seconds_of(prediction.total()) <= longest_step_days * day) return {};
   return base::usage_failure(base::format(
       "a step takes {:.3g} days (longer than {} is no step that anyone runs); use more "
       "ranks, a smaller train.global_batch, or see the rates and times of the machine "
       "file",
-      seconds_of(prediction.total()) / day, longest_days));
+      seconds_of(prediction.total()) / day, longest_step_days));
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ class LowerBounds {
   /// Zero for what predict_step() refuses. All workloads have one shape, and programs that differ
   /// in what is computed again, sequence parallelism, sharding and FLOPs of updates alone.
   Time of(const Workload& workload);
-  /// Rate of a layer's products over that of large ones, whose precision has 16 bits.
+  /// Rate of a layer's products over that of large ones in the same precision.
   double product_share(const Workload& workload);
 
  private:

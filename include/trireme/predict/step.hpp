@@ -41,11 +41,14 @@ struct StepPrediction {
   Time total() const { return parts.total(); }
 };
 
+/// Days of the longest step that is predicted: a longer one is none that anyone runs.
+inline constexpr double longest_step_days = 100;
+
 /// Equal ranks are simulated once, or each by itself (for tests: the result is the same).
 enum class Folding { equal_ranks, none };
 
 /// Simulates one step, in the steady state of a run. Refuses schedules and assignments of layers
-/// that cannot be, with the key of a configuration that says so.
+/// that cannot be, and longer steps, with the key of a configuration that says so.
 base::Result<StepPrediction> predict_step(const Machine& machine, const Workload& workload,
                                           Folding folding = Folding::equal_ranks);
 

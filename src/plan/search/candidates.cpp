@@ -120,7 +120,12 @@ std::vector<LayoutChoice> legal_layouts(const schema::Options& keys,
   return Candidates(keys, model, schedules).on(ranks);
 }
 
-std::vector<layout::ScheduleKind> priced_schedules(const predict::Machine& machine) {
+std::vector<layout::ScheduleKind> priced_schedules() {
+  predict::Machine machine;
+  constexpr double rate = 1e12;
+  machine.node = {
+      .gpus = 2, .peak_fp32 = rate, .peak_bf16 = rate, .peak_fp8 = rate, .memory_rate = rate};
+  machine.inside.rate = machine.network.rate = rate;
   predict::Workload workload;
   workload.shape = {.layers = 4,
                     .hidden = 64,
@@ -175,6 +180,15 @@ bool discards_no_less(const Recompute& more, const Recompute& less) {
 Recompute most_discarded(const Recompute& of_the_way_of) {
   if (of_the_way_of.layers(Activation::layer) > 0) return {Activation::layer};
   return {Activation::norms, Activation::attention, Activation::mlp};
+}
+
+std::vector<Recompute> most_discarded_sets(config::Precision precision) {
+  std::vector<Recompute> sets{most_discarded({Activation::norms}),
+                              most_discarded({Activation::layer})};
+  if (precision == config::Precision::fp8) {
+    sets.push_back({Activation::norms, Activation::attention, Activation::activation});
+  }
+  return sets;
 }
 
 }  // namespace trireme::plan

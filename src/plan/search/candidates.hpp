@@ -3,7 +3,6 @@
 
 #include "trireme/model/model_config.hpp"
 #include "trireme/plan/layout_choice.hpp"
-#include "trireme/predict/machine.hpp"
 
 #include <vector>
 
@@ -17,8 +16,8 @@ std::vector<LayoutChoice> legal_layouts(const schema::Options& keys,
                                         const model::ModelConfig& model, int ranks,
                                         const std::vector<layout::ScheduleKind>& schedules);
 
-/// Schedules that predict_step() prices on this machine.
-std::vector<layout::ScheduleKind> priced_schedules(const predict::Machine& machine);
+/// Schedules that predict_step() prices, however slow a machine is.
+std::vector<layout::ScheduleKind> priced_schedules();
 
 /// Sets that a stage of at most so many layers may compute again: nothing, kinds in all layers,
 /// whole layers in a part of them, with norms and activations of the others or without, or in all.
@@ -31,5 +30,8 @@ bool computes_no_less(const config::Recompute& more, const config::Recompute& le
 bool discards_no_less(const config::Recompute& more, const config::Recompute& less);
 /// Sets that discard no less than every other one of their way: kinds, or whole layers.
 config::Recompute most_discarded(const config::Recompute& of_the_way_of);
+/// Those of all ways, of which one leaves least in memory. In fp8 the kinds without products are a
+/// way, too: with them a single micro-batch reads weights once, and keeps no copies of them.
+std::vector<config::Recompute> most_discarded_sets(config::Precision precision);
 
 }  // namespace trireme::plan

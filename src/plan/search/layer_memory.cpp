@@ -65,7 +65,8 @@ std::size_t LayoutMemory::layer_activations(const engine::EngineOptions& options
 std::size_t LayoutMemory::layer_state(const engine::EngineOptions& options) {
   const auto& mesh = options.sharding.mesh;
   const int tensor = mesh.degree(Axis::tensor);
-  const Key key{tensor, mesh.degree(Axis::data), options.sharding.zero_level};
+  const Key key{tensor, mesh.degree(Axis::data), options.sharding.zero_level,
+                keeps_weight_copies(options) ? 1 : 0};
   return found_or_made(states_, key, [&] {
     auto small = options;
     small.sharding.mesh = layout::Mesh::of(1, mesh.degree(Axis::data), tensor);

@@ -13,30 +13,34 @@ namespace trireme::plan {
 
 using layout::Axis;
 
+bool keeps_weight_copies(const engine::EngineOptions& options) {
+  return options.numerics.linear_forward == layers::LinearForward::e4m3 &&
+         options.memory.weight_copies == layers::WeightCopies::kept;
+}
+
 namespace {
 
 /// Settings that the memory of a rank depends on, but for its stage.
 std::vector<std::int64_t> rank_key(const engine::EngineOptions& options) {
   const auto& sharding = options.sharding;
-  // Weights have copies where a step reads them more than once.
-  const bool copies = options.memory.weight_copies == layers::WeightCopies::kept;
   return {sharding.mesh.degree(Axis::tensor),
           sharding.mesh.degree(Axis::data),
           sharding.zero_level,
           sharding.sequence_parallel == model::SequenceParallel::on ? 1 : 0,
           static_cast<std::int64_t>(sharding.assignment),
           options.schedule.micro_batch,
-          copies ? 1 : 0};
+          keeps_weight_copies(options) ? 1 : 0};
 }
 
 void append(std::vector<std::int64_t>& key, const layout::ChunkBuffers& buffers) {
-  key.insert(key.end(),
-             {buffers.activations, buffers.left, buffers.inputs, buffers.output_gradients});
+  key.insert(key.end(), {buffers.activations, buffers.operands, buffers.left, buffers.inputs,
+                         buffers.output_gradients});
 }
 
 bool is_no_less(const layout::ChunkBuffers& one, const layout::ChunkBuffers& other) {
-  return one.activations >= other.activations && one.left >= other.left &&
-         one.inputs >= other.inputs && one.output_gradients >= other.output_gradients;
+  return one.activations >= other.activations && one.operands >= other.operands &&
+         one.left >= other.left && one.inputs >= other.inputs &&
+         one.output_gradients >= other.output_gradients;
 }
 
 }  // namespace
@@ -57,7 +61,8 @@ bool LayoutMemory::Stage::covers(const Stage& other) const {
 
 LayoutMemory::Stages LayoutMemory::stages_of(const engine::EngineOptions& options,
                                              int micro_batches) {
-  const auto placement = engine::placement_of(options.schedule, options.sharding.mesh.degree(Axis::pipeline));
+  const auto placement =
+      engine::placement_of(options.schedule, options.sharding.mesh.degree(Axis::pipeline));
   // One stage runs 1f1b, whichever schedule is asked for.
   const auto kind = placement.stages == 1 ? layout::ScheduleKind::one_forward_one_backward
                                           : options.schedule.kind;
@@ -67,7 +72,8 @@ LayoutMemory::Stages LayoutMemory::stages_of(const engine::EngineOptions& option
     const auto schedule = base::value_or_throw(
         layout::make_schedule(kind, placement.stages, micro_batches, placement.virtual_stages));
     const auto layers = base::value_or_throw(layout::assign_layers(
-        options.model.num_hidden_layers, placement, engine::stage_layers(options.model, options.schedule, placement.stages).counts));
+        options.model.num_hidden_layers, placement,
+        engine::stage_layers(options.model, options.schedule, placement.stages).counts));
     auto stages = std::make_shared<std::vector<Stage>>();
     for (int index = 0; index < placement.stages; ++index) {
       Stage stage{.index = index,

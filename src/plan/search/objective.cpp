@@ -32,7 +32,7 @@ std::vector<int> worlds_of(const predict::Machine& machine, const SearchRequest&
   auto worlds = base::divisors(request.ranks);
   const int of_node = machine.node.gpus;
   std::erase_if(worlds, [&](int ranks) {
-    return of_node > 0 && ranks % of_node != 0 && of_node % ranks != 0;
+    return ranks != request.ranks && of_node > 0 && ranks % of_node != 0 && of_node % ranks != 0;
   });
   return worlds;
 }

@@ -27,8 +27,8 @@ Score score_of(Objective objective, const predict::Machine& machine, int ranks, 
 /// Money for a step on whole nodes; 0 where the machine's file has no price.
 double cost_of_step(const predict::Machine& machine, int ranks, double seconds);
 
-/// Numbers of ranks to look at: with objectives cost and gpus every part of all that is whole
-/// nodes, or a whole part of one.
+/// Numbers of ranks to look at: all that are asked for, and with objectives cost and gpus every
+/// part of them that is whole nodes, or a whole part of one.
 std::vector<int> worlds_of(const predict::Machine& machine, const SearchRequest& request);
 
 /// Bytes of a GPU, or of a node of cores, that arrays and the libraries of kernels may take.

@@ -30,6 +30,10 @@ double elements_of_rank(const predict::Workload& workload) {
          workload.degrees.pipeline;
 }
 
+std::string micro_batches_text(int count) {
+  return format("{} micro-batch{}", count, count == 1 ? "" : "es");
+}
+
 std::string compute_cause(const Explained& layout, const Explained& best) {
   std::vector<std::string> causes;
   if (layout.choice.recompute != config::Recompute{} &&
@@ -67,17 +71,23 @@ std::string tensor_cause(const Explained& layout, const Explained& best,
     return choice.sequence ? "gathers and scatters in place of sums"
                            : "sums in place of gathers and scatters";
   }
-  return format("{} exchanges, each smaller, take longer",
-                base::counted(layout.workload.micro_batches.count, "micro-batch"));
+  return format("exchanges of {}, each smaller, take longer",
+                micro_batches_text(layout.workload.micro_batches.count));
 }
 
-std::string bubble_cause(const Explained& layout) {
+std::string bubble_cause(const Explained& layout, const predict::Machine& machine) {
   const auto& micro = layout.workload.micro_batches;
+  const int ranks = layout.workload.degrees.world_size();
+  if (machine.node.computes_on_cores() && ranks > machine.node.cores) {
+    return format("{} ranks take turns on {}", ranks, base::counted(machine.node.cores, "core"));
+  }
+  if (layout.choice.pipeline == 1) return "its ranks wait for each other";
   const auto pieces = micro.virtual_stages == 1
                           ? std::string()
                           : format(" of {} pieces each", micro.virtual_stages);
-  return format("{} micro-batches a step fill {}{}", micro.count,
-                base::counted(layout.choice.pipeline, "stage"), pieces);
+  return format("{} a step {} {}{}", micro_batches_text(micro.count),
+                micro.count == 1 ? "fills" : "fill", base::counted(layout.choice.pipeline, "stage"),
+                pieces);
 }
 
 std::string data_cause(const Explained& layout, const Explained& best) {
@@ -106,7 +116,7 @@ std::string cause(Part part, const Explained& layout, const Explained& best,
       return format("messages between {} pieces are waited for",
                     layout.choice.pipeline * layout.choice.virtual_stages);
     case Part::bubble:
-      return bubble_cause(layout);
+      return bubble_cause(layout, machine);
     case Part::data:
       return data_cause(layout, best);
     case Part::optimizer:
@@ -156,8 +166,10 @@ std::string why_slower(const Explained& layout, const Explained& best,
 
 std::string why_without_room(const Misfit& misfit, const std::optional<LayoutChoice>& change) {
   const auto text =
-      format("does not fit: {} of {}, {} too much", base::bytes_text(misfit.bytes),
-             base::bytes_text(misfit.room), base::bytes_text(misfit.bytes - misfit.room));
+      misfit.has_room()
+          ? format("fits, but its step does not end within {:.0f} days", predict::longest_step_days)
+          : format("does not fit: {} of {}, {} too much", base::bytes_text(misfit.bytes),
+                   base::bytes_text(misfit.room), base::bytes_text(misfit.too_much()));
   if (!change) return text + "; nor does any layout that differs from it in two settings";
   return text +
          format("; with {} it does", base::join(differences(misfit.choice, *change), " and "));

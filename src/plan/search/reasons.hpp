@@ -29,7 +29,8 @@ struct Explained {
 std::string why_slower(const Explained& layout, const Explained& best,
                        const predict::Machine& machine);
 
-/// "does not fit: 94.1 GiB of 80.0 GiB, 14.1 GiB too much; it does with zero=1".
+/// "does not fit: 94.1 GiB of 80.0 GiB, 14.1 GiB too much; with zero=1 it does"; of one that fits,
+/// that its step is too long.
 std::string why_without_room(const Misfit& misfit, const std::optional<LayoutChoice>& change);
 
 }  // namespace trireme::plan

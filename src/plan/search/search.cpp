@@ -189,12 +189,21 @@ base::Failure none_fits(Searcher& searcher, const SearchRequest& request) {
         "another train.global_batch",
         request.ranks));
   }
+  if (smallest->has_room()) {
+    return base::usage_failure(format(
+        "no layout that fits has a step of at most {:.0f} days on {} ranks of machine {} (longer "
+        "is no step that anyone runs): {} takes longer; use more ranks, a smaller "
+        "train.global_batch, or see the rates and times of the machine file",
+        predict::longest_step_days, request.ranks, searcher.machine().name,
+        text(smallest->choice)));
+  }
   return base::usage_failure(format(
       "no layout fits into machine {} on {} ranks: {} needs {} of {}, {} too much; use more ranks, "
-      "a machine with more memory, or a shorter train.sequence_length",
+      "a machine with more memory, a shorter train.sequence_length, or parallel.zero_level=3, "
+      "which a search does not try (its step is not predicted)",
       searcher.machine().name, request.ranks, text(smallest->choice),
       base::bytes_text(smallest->bytes), base::bytes_text(smallest->room),
-      base::bytes_text(smallest->bytes - std::min(smallest->bytes, smallest->room))));
+      base::bytes_text(smallest->too_much())));
 }
 
 /// Rule against a known layout; nothing where so many ranks have no such degrees.
@@ -223,8 +232,9 @@ base::Result<JudgedLayout> explained_layout(Judge& judge, const LayoutFilter& fi
                     request.why);
   if (found) return *std::move(found);
   return base::usage_failure(
-      format("--why: no layout with {} is legal on {} ranks (trireme plan with these settings says "
-             "which rule forbids them); ask about another one",
+      format("--why: no layout with {} is legal on {} ranks, or among those that are searched "
+             "(trireme plan with these settings says which rule forbids them, if one does); ask "
+             "about another one",
              request.why, request.ranks));
 }
 

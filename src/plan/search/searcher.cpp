@@ -17,18 +17,12 @@
 namespace trireme::plan {
 namespace {
 
-using config::Activation;
-using config::Recompute;
-
 /// Layouts judged at a time, whatever the number of threads: what is looked at does not depend on
 /// it.
 constexpr std::size_t wave_size = 16;
-/// The same without what layouts of a family differ in.
-LayoutChoice family_of(LayoutChoice choice) {
-  choice.micro_batch = 0;
-  choice.recompute = {};
-  return choice;
-}
+/// Worse than that of any step.
+constexpr Score worst_score{std::numeric_limits<double>::infinity(),
+                            std::numeric_limits<double>::infinity()};
 
 LayoutChoice degrees_of(const LayoutChoice& choice) {
   return {.ranks = choice.ranks,
@@ -80,8 +74,9 @@ Searcher::Searcher(const schema::Options& keys, const model::ModelConfig& model,
       memory_(std::move(samples), machine.node.computes_on_cores() ? LayoutMemory::Owner::node
                                                                    : LayoutMemory::Owner::rank),
       limit_(memory_for_arrays(machine, keys)),
-      bounds_(machine) {
-  const auto schedules = priced_schedules(machine);
+      bounds_(machine),
+      smallest_sets_(most_discarded_sets(keys.numerics.precision)) {
+  const auto schedules = priced_schedules();
   for (const int ranks : worlds_of(machine, request)) add_arrangements(ranks, schedules);
   std::sort(arrangements_.begin(), arrangements_.end(),
             [](const Arrangement& a, const Arrangement& b) {
@@ -109,6 +104,12 @@ std::vector<std::size_t> Searcher::memory_by_stage(const LayoutChoice& choice) {
   return memory_.largest_by_stage(base::value_or_throw(options_of(choice)));
 }
 
+Score Searcher::bound_score(const LayoutChoice& choice, predict::Time bound) const {
+  constexpr double day = 24 * 3600;
+  const double seconds = predict::seconds_of(bound);
+  return seconds <= predict::longest_step_days * day ? score(choice, seconds) : worst_score;
+}
+
 void Searcher::add_arrangements(int ranks, const std::vector<layout::ScheduleKind>& schedules) {
   const auto choices = legal_layouts(keys_, model_, ranks, schedules);
   std::vector<std::unique_ptr<predict::LowerBounds>> bounds;
@@ -122,9 +123,8 @@ void Searcher::add_arrangements(int ranks, const std::vector<layout::ScheduleKin
     // Rules that are not of the arrangement: widths of fp8, heads that attention takes.
     if (!options) return;
     auto workload = workload_without_matrices(*options, machine_);
-    const auto seconds =
-        predict::seconds_of(bounds[static_cast<std::size_t>(thread)]->of(workload));
-    made[index] = Arrangement{choice, std::move(workload), score(choice, seconds)};
+    const auto bound = bounds[static_cast<std::size_t>(thread)]->of(workload);
+    made[index] = Arrangement{choice, std::move(workload), bound_score(choice, bound)};
   });
   for (auto& each : made) {
     if (each) arrangements_.push_back(*std::move(each));
@@ -140,15 +140,24 @@ std::vector<Candidate> Searcher::with_recompute(std::size_t index) {
     candidate.choice.recompute = recompute;
     if (recompute != config::Recompute{}) {
       workload.program.recompute = recompute;
-      candidate.bound = score(candidate.choice, predict::seconds_of(bounds_.of(workload)));
+      candidate.bound = bound_score(candidate.choice, bounds_.of(workload));
     }
     candidates.push_back(candidate);
   }
   return candidates;
 }
 
+Searcher::Family Searcher::family_of(LayoutChoice choice) const {
+  const bool keeps_copies =
+      keys_.numerics.precision == config::Precision::fp8 &&
+      keeps_weight_copies(base::value_or_throw(options_without_owners(choice)));
+  choice.micro_batch = 0;
+  choice.recompute = {};
+  return {choice.order(), keeps_copies};
+}
+
 bool Searcher::is_without_room(const LayoutChoice& choice) const {
-  const auto of_family = misfits_.find(family_of(choice).order());
+  const auto of_family = misfits_.find(family_of(choice));
   if (of_family == misfits_.end()) return false;
   return std::any_of(of_family->second.begin(), of_family->second.end(),
                      [&](const LayoutChoice& misfit) {
@@ -158,8 +167,8 @@ bool Searcher::is_without_room(const LayoutChoice& choice) const {
 }
 
 bool Searcher::has_no_room(LayoutChoice choice) {
-  for (const auto& way : {Recompute{Activation::norms}, Recompute{Activation::layer}}) {
-    choice.recompute = most_discarded(way);
+  for (const auto& recompute : smallest_sets_) {
+    choice.recompute = recompute;
     if (is_without_room(choice)) continue;
     const auto options = base::value_or_throw(options_without_owners(choice));
     if (memory_.least(options) <= room_for(options, limit_)) return false;
@@ -209,6 +218,7 @@ std::vector<Simulated> Searcher::best(const Filter& filter, std::size_t top, dou
   std::vector<Simulated> found;
   Frontier frontier(arrangements_.size());
   const auto matters = [&](const Score& bound) {
+    if (bound == worst_score) return false;
     if (found.size() < top) return true;
     return bound <= std::max(found[top - 1].score, found.front().score.with_margin(margin));
   };
@@ -221,7 +231,7 @@ std::vector<Simulated> Searcher::best(const Filter& filter, std::size_t top, dou
     for (std::size_t index = 0; index < wave.size(); ++index) {
       const auto& choice = wave[index].choice;
       const auto& outcome = outcomes[index];
-      if (!outcome.has_room) misfits_[family_of(choice).order()].push_back(choice);
+      if (!outcome.has_room) misfits_[family_of(choice)].push_back(choice);
       if (!outcome.step) continue;
       simulated_.try_emplace(choice.order(), *outcome.step);
       frontier.add_fit(wave[index]);
@@ -244,12 +254,13 @@ std::optional<Misfit> Searcher::smallest(const Filter& filter) {
     const auto [found, is_new] = least.try_emplace(degrees_of(choice).order(), choice);
     if (!is_new && rank(choice) < rank(found->second)) found->second = choice;
   }
+  const auto& sets = smallest_sets_;
   for (const bool most_alone : {true, false}) {
     std::optional<Misfit> smallest;
     for (auto [degrees, choice] : least) {
       for (const auto& recompute : recompute_choices(1)) {
         choice.recompute = recompute;
-        if (most_alone && most_discarded(recompute) != recompute) continue;
+        if (most_alone && std::count(sets.begin(), sets.end(), recompute) == 0) continue;
         if (!filter.layout(choice)) continue;
         const auto options = base::value_or_throw(options_of(choice));
         const auto bytes = memory_.needed(options, std::numeric_limits<std::size_t>::max());

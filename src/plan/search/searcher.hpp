@@ -26,11 +26,14 @@ struct Simulated {
   Score score;
 };
 
-/// A layout that does not fit.
+/// A layout that does not fit, or whose step is too long.
 struct Misfit {
   LayoutChoice choice;
   std::size_t bytes = 0;
   std::size_t room = 0;
+
+  std::size_t too_much() const { return bytes > room ? bytes - room : 0; }
+  bool has_room() const { return too_much() == 0; }
 };
 
 /// Search through the layouts of one model on one machine.
@@ -72,6 +75,8 @@ class Searcher {
     predict::Workload workload;
     Score bound;
   };
+  /// Settings of layouts beside micro-batch and recomputation, and whether FP8 copies are kept.
+  using Family = std::pair<LayoutChoice::Order, bool>;
   struct Outcome {
     std::optional<predict::StepPrediction> step;
     bool has_room = true;
@@ -80,12 +85,16 @@ class Searcher {
   base::Result<engine::EngineOptions> options_of(const LayoutChoice& choice) const;
   /// The same, but for who owns matrices that an optimizer updates whole.
   base::Result<engine::EngineOptions> options_without_owners(const LayoutChoice& choice) const;
+  /// Score of a bound; that of a step that is too long is the worst.
+  Score bound_score(const LayoutChoice& choice, predict::Time bound) const;
   void add_arrangements(int ranks, const std::vector<layout::ScheduleKind>& schedules);
   std::vector<Candidate> with_recompute(std::size_t arrangement);
   /// Layouts to judge at once: the next that may still be among the best.
   std::vector<Candidate> next_wave(Frontier& frontier, const Filter& filter,
                                    const std::function<bool(const Score&)>& matters);
   Outcome judge(const LayoutChoice& choice);
+  /// Layouts of which more micro-batch or less recomputation takes no less memory.
+  Family family_of(LayoutChoice choice) const;
   bool is_without_room(const LayoutChoice& choice) const;
   /// Whether the layout does not fit, whatever it computes again.
   bool has_no_room(LayoutChoice choice);
@@ -99,8 +108,10 @@ class Searcher {
   predict::LowerBounds bounds_;
   /// In ascending order of bounds.
   std::vector<Arrangement> arrangements_;
-  /// Layouts that do not fit, by what they have beside micro-batch and recomputation.
-  std::map<LayoutChoice::Order, std::vector<LayoutChoice>> misfits_;
+  /// Sets one of which leaves least in memory.
+  std::vector<config::Recompute> smallest_sets_;
+  /// Layouts that do not fit.
+  std::map<Family, std::vector<LayoutChoice>> misfits_;
   std::map<LayoutChoice::Order, predict::StepPrediction> simulated_;
 };
 

@@ -77,6 +77,46 @@ TEST_CASE("memory of a layout on GPUs is its plan's, to the byte") {
                      4, 41);
 }
 
+TEST_CASE("memory of a layout in fp8 is its plan's, to the byte") {
+  compare_with_plans(small_config({"numerics.backend=cuda", "numerics.precision=fp8",
+                                   "numerics.cuda_graphs=false", "model.intermediate_size=128"}),
+                     4, 41);
+}
+
+TEST_CASE("the least that a layout takes in fp8 does not depend on those asked about before it") {
+  const auto config =
+      small_config({"numerics.backend=cuda", "numerics.precision=fp8", "numerics.cuda_graphs=false",
+                    "model.intermediate_size=256", "train.sequence_length=4"});
+  // Eight micro-batches read weights from copies, one alone does not.
+  const auto kept = options_with(config, {.ranks = 1, .micro_batch = 1});
+  const auto once = options_with(config, {.ranks = 1, .micro_batch = 8});
+  LayoutMemory alone({}, LayoutMemory::Owner::rank);
+  LayoutMemory after({}, LayoutMemory::Owner::rank);
+  after.least(kept);
+  CHECK(after.least(once) == alone.least(once));
+}
+
+TEST_CASE("stages whose gradients of weights wait differently are not alike") {
+  const auto config =
+      small_config({"model.vocab_size=512", "model.hidden_size=32", "model.intermediate_size=64",
+                    "model.head_dim=8", "model.num_hidden_layers=20", "train.sequence_length=128",
+                    "model.max_position_embeddings=128", "train.global_batch=13"});
+  const LayoutChoice choice{.ranks = 10,
+                            .pipeline = 10,
+                            .virtual_stages = 2,
+                            .schedule = layout::ScheduleKind::zero_bubble_v,
+                            .micro_batch = 1};
+  const auto planned = base::value_or_throw(
+      plan_memory(tests::with_layout(config, choice), model_of(config), choice.ranks));
+  LayoutMemory memory({}, LayoutMemory::Owner::rank);
+  const auto by_stage = memory.largest_by_stage(options_with(config, choice));
+  REQUIRE(by_stage.size() == planned.ranks.size());
+  for (std::size_t stage = 0; stage < by_stage.size(); ++stage) {
+    CAPTURE(stage);
+    CHECK(by_stage[stage] == engine::total_bytes(planned.ranks[stage].bytes));
+  }
+}
+
 TEST_CASE("layouts share what is measured, and most of it is never run") {
   const auto config = small_config();
   const auto layouts = all_layouts(config, 8);

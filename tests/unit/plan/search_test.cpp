@@ -7,6 +7,7 @@
 #include "trireme/plan/memory_plan.hpp"
 #include "trireme/plan/time_plan.hpp"
 
+#include "plan/search/objective.hpp"
 #include "small_model.hpp"
 
 #include <catch2/catch.hpp>
@@ -119,6 +120,15 @@ TEST_CASE("the layouts that a search finds on cores are the best of all") {
   compare_with_all(small_config({"train.global_batch=4"}), machine, 4);
 }
 
+TEST_CASE("the layouts that a search finds in fp8 are the best of all, whatever fits") {
+  // Short sequences: copies of weights take more than the activations of a larger micro-batch.
+  const auto config = small_config({"numerics.backend=cuda", "numerics.precision=fp8",
+                                    "numerics.cuda_graphs=false", "model.intermediate_size=256",
+                                    "train.sequence_length=4", "train.global_batch=4"});
+  compare_with_all(config, small_machine(1), 1);
+  compare_with_all(config, small_machine(1), 2);
+}
+
 TEST_CASE("memory that is reserved, or beyond the limit of a rank, is not there") {
   const auto config = small_config({"numerics.backend=cuda"});
   const auto machine = small_machine(60 * mebibyte);
@@ -204,6 +214,26 @@ TEST_CASE("the fewest ranks, and the least money, are those of all parts of the 
   CHECK(*cheapest.best.front().cost == Approx(least));
 }
 
+TEST_CASE("all ranks that are asked for are looked at, whole nodes or not") {
+  auto machine = small_machine(1);
+  machine.node.gpus = 8;
+  CHECK(worlds_of(machine, {.ranks = 12, .objective = Objective::gpus, .why = ""}) ==
+        std::vector<int>{1, 2, 4, 12});
+  CHECK(worlds_of(machine, {.ranks = 12, .why = ""}) == std::vector<int>{12});
+}
+
+TEST_CASE("a search ends where every step is too long, and says that") {
+  auto machine = small_machine(60 * mebibyte);
+  machine.node.peak_fp32 = machine.node.peak_bf16 = 1e-3;
+  for (const auto objective : {Objective::time, Objective::gpus}) {
+    const auto text = refusal(small_config({"numerics.backend=cuda"}), machine,
+                              {.ranks = 4, .objective = objective, .why = ""});
+    CHECK_THAT(text,
+               Catch::StartsWith("no layout that fits has a step of at most 100 days on 4 ranks") &&
+                   !Catch::Contains("too much"));
+  }
+}
+
 TEST_CASE("what a search cannot do without is named") {
   const auto machine = small_machine(60 * mebibyte);
   CHECK_THAT(refusal(small_config({"train.global_batch=auto"}), machine, {.ranks = 4, .why = ""}),
@@ -217,6 +247,8 @@ TEST_CASE("what a search cannot do without is named") {
              Catch::StartsWith("no layout of this model and batch is legal on 7 ranks"));
   CHECK_THAT(refusal(small_config(), machine, {.ranks = 4, .why = "tp=3"}),
              Catch::StartsWith("--why: no layout with tp=3 is legal on 4 ranks"));
+  CHECK_THAT(refusal(small_config(), machine, {.ranks = 4, .why = "zero=3"}),
+             Catch::Contains("or among those that are searched"));
   CHECK_THAT(refusal(small_config(), machine, {.ranks = 4, .why = "tensor=3"}),
              Catch::StartsWith("--why: tensor=3 is no setting"));
 }

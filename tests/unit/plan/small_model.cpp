@@ -47,8 +47,8 @@ predict::Machine small_machine(std::int64_t memory) {
 std::vector<plan::LayoutChoice> all_layouts(const config::Config& config, int ranks) {
   const auto model = model_of(config);
   std::vector<plan::LayoutChoice> all;
-  for (const auto& arrangement : plan::legal_layouts(config.options(), model, ranks,
-                                                     plan::priced_schedules(small_machine(1)))) {
+  for (const auto& arrangement :
+       plan::legal_layouts(config.options(), model, ranks, plan::priced_schedules())) {
     // Parts of a stage of all layers are those of a smaller one, too.
     for (const auto& recompute : plan::recompute_choices(model.num_hidden_layers)) {
       all.push_back(arrangement);
