@@ -36,10 +36,39 @@ constexpr std::array<Calibrated, predict::factor_names.size()> calibrated{{
     {"node.launch_gap", [](const Machine& machine) { return machine.node.launch_gap; }},
 }};
 
+/// Steps of a start by which it is measured: five warm up, and the median is of five or more.
+constexpr std::int64_t fewest_steps = 10;
+
+/// Refusal of a run whose newest start has too few steps: the medians would be an earlier one's,
+/// whose batch and layout may be others.
+base::Status check_steps(const std::filesystem::path& run, const telemetry::RunRecord& record) {
+  const auto count = std::count_if(record.steps.begin(), record.steps.end(), [&](const auto& step) {
+    return step.restart == record.restart;
+  });
+  if (count >= fewest_steps) return {};
+  return base::usage_failure(
+      base::format("run '{}' has {} of its newest start (a calibration needs {}: the first five "
+                   "warm up); let it train on, or name another",
+                   run.string(), base::counted(count, "step"), fewest_steps));
+}
+
+/// Refusal of a run that was on other processors than the machine's.
+base::Status check_backend(const std::filesystem::path& run, const config::Config& config,
+                           const Machine& machine) {
+  const bool on_gpus = config.options().numerics.on_gpus();
+  if (on_gpus != machine.node.computes_on_cores()) return {};
+  return base::usage_failure(
+      base::format("run '{}' has numerics.backend = {} (it computes on {}, and machine '{}' has "
+                   "node.gpus = {}); name runs that were on this machine, or the file of theirs",
+                   run.string(), config.shown("numerics.backend"), on_gpus ? "GPUs" : "cores",
+                   machine.name, machine.node.gpus));
+}
+
 /// Seconds of a steady step of the newest start, in the median.
 base::Result<double> step_seconds(const std::filesystem::path& run) {
   const auto views = report::read_runs({&run, 1});
   if (!views) return views.failure();
+  if (auto status = check_steps(run, views->front().record); !status.ok()) return status.failure();
   const auto figures = report::figures_of(views->front());
   const double seconds = figures.tokens_per_step / figures.tokens_per_second;
   if (std::isfinite(seconds) && seconds > 0) return seconds;
@@ -57,12 +86,14 @@ base::Result<MeasuredStep> measured_step(const std::filesystem::path& run, const
                                                    .settings = {},
                                                    .launched = {}});
   if (!config) return config.failure();
+  if (auto status = check_backend(run, *config, machine); !status.ok()) return status.failure();
   const auto model = train::model_from(*config);
   if (!model) return model.failure();
   const auto& parallel = config->options().parallel;
   const int ranks = parallel.tensor * parallel.pipeline * parallel.data.value_or(1);
   const auto memory = plan::plan_memory(*config, *model, ranks, {.only = base::Rank{0}});
   if (!memory) return memory.failure();
+  if (auto status = plan::check_predicted(memory->options); !status.ok()) return status.failure();
   MeasuredStep step{machine, plan::workload_of(memory->options, machine), *seconds};
   const auto standing = predict::predict_step(step.machine, step.workload);
   if (!standing) return standing.failure();

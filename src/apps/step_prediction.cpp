@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/step_prediction.hpp"
 
-#include "trireme/base/error.hpp"
 #include "trireme/plan/time_plan.hpp"
-
-#include <utility>
 
 namespace trireme::apps {
 
@@ -30,9 +27,11 @@ std::function<base::Result<telemetry::PredictedStep>(const engine::EngineOptions
     const config::Config& config) {
   const auto& file = config.options().plan.machine;
   if (file.empty()) return {};
-  auto machine = base::value_or_throw(predict::read_machine(file));
-  return [machine = std::move(machine)](const engine::EngineOptions& options) {
-    return predicted_step(options, machine);
+  // Read when it is asked: by the first rank alone, and not by all of a world.
+  return [file](const engine::EngineOptions& options) -> base::Result<telemetry::PredictedStep> {
+    const auto machine = predict::read_machine(file);
+    if (!machine) return machine.failure();
+    return predicted_step(options, *machine);
   };
 }
 

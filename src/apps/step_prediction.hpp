@@ -15,8 +15,8 @@ namespace trireme::apps {
 base::Result<telemetry::PredictedStep> predicted_step(const engine::EngineOptions& options,
                                                       const predict::Machine& machine);
 
-/// Predicts steps on the machine of plan.machine; empty without one. Throws base::Error (usage)
-/// where the file is no machine's.
+/// Predicts steps on the machine of plan.machine; empty without one. A file that cannot be read, or
+/// is no machine's, is a failure of the prediction: runs go on without one.
 std::function<base::Result<telemetry::PredictedStep>(const engine::EngineOptions&)> predictor_of(
     const config::Config& config);
 

@@ -2,10 +2,12 @@
 #include "trireme/predict/calibrate.hpp"
 
 #include "trireme/base/error.hpp"
+#include "trireme/base/format.hpp"
 #include "trireme/predict/step.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace trireme::predict {
 namespace {
@@ -26,14 +28,37 @@ Factors exponentials(const Factors& logarithms) {
   return result;
 }
 
-/// Nothing multiplies faster than its peak; of a table of products the rates are no peaks.
-double within_peak(const MeasuredSteps& steps, double factor) {
-  for (const auto* step : steps) {
-    const auto& machine = step->machine;
-    if (!machine.products.empty()) continue;
-    factor = std::min(factor, 1 / machine.share.product);
+/// Shares by their factors, which are the first ones.
+constexpr std::array shares{&Shares::product, &Shares::attention, &Shares::memory, &Shares::link};
+
+/// The largest share that a machine file may have.
+double largest_share(std::size_t factor) {
+  const auto name = base::format("share.{}", factor_names[factor]);
+  const auto keys = machine_keys();
+  const auto row = std::find_if(keys.begin(), keys.end(), [&](const MachineKey& each) {
+    return each.key.full_name() == name;
+  });
+  return row->key.range.maximum.value();
+}
+
+/// [factor]: the largest that leaves a number which the machine may have.
+Factors largest_factors(const MeasuredSteps& steps) {
+  Factors largest;
+  largest.fill(std::numeric_limits<double>::infinity());
+  for (std::size_t factor = 0; factor < shares.size(); ++factor) {
+    const double most = largest_share(factor);
+    for (const auto* step : steps) {
+      const auto& machine = step->machine;
+      // Nothing multiplies faster than its peak; of a table of products the rates are no peaks.
+      const double ceiling = factor == 0 && machine.products.empty() ? 1 : most;
+      const double share = machine.share.*shares[factor];
+      double limit = ceiling / share;
+      // Quotients are rounded, up too.
+      if (limit * share > ceiling) limit = std::nextafter(limit, 0.0);
+      largest[factor] = std::min(largest[factor], limit);
+    }
   }
-  return factor;
+  return largest;
 }
 
 /// A point of the descent.
@@ -44,7 +69,8 @@ struct Fitted {
 
 class Fit {
  public:
-  Fit(const MeasuredSteps& steps, const FittedFactors& fitted) : steps_(steps), fitted_(fitted) {}
+  Fit(const MeasuredSteps& steps, const FittedFactors& fitted)
+      : steps_(steps), fitted_(fitted), largest_(largest_factors(steps)) {}
 
   /// Coordinate by coordinate, from a start.
   Fitted descend(const Factors& start) const {
@@ -64,7 +90,9 @@ class Fit {
 
   Factors factors(const Factors& logarithms) const {
     auto result = exponentials(logarithms);
-    result[0] = within_peak(steps_, result[0]);
+    for (std::size_t index = 0; index < result.size(); ++index) {
+      if (fitted_[index]) result[index] = std::min(result[index], largest_[index]);
+    }
     return result;
   }
 
@@ -99,6 +127,7 @@ class Fit {
 
   const MeasuredSteps& steps_;
   FittedFactors fitted_;
+  Factors largest_;
 };
 
 double dot(const std::vector<double>& one, const std::vector<double>& other) {
@@ -111,10 +140,9 @@ double dot(const std::vector<double>& one, const std::vector<double>& other) {
 
 double predicted_seconds(const MeasuredStep& step, const Factors& factors) {
   auto machine = step.machine;
-  machine.share.product *= factors[0];
-  machine.share.attention *= factors[1];
-  machine.share.memory *= factors[2];
-  machine.share.link *= factors[3];
+  for (std::size_t factor = 0; factor < shares.size(); ++factor) {
+    machine.share.*shares[factor] *= factors[factor];
+  }
   auto workload = step.workload;
   workload.program.launch_gap *= factors[4];
   return seconds_of(base::value_or_throw(predict_step(machine, workload)).total());

@@ -104,7 +104,7 @@ Time Links::least_of_all(CollectiveKind kind, double bytes, const GroupPlace& pl
   }
   const double steps = (kind == CollectiveKind::all_reduce ? 2 : 1) * (place.size - 1);
   const double seconds = steps * bytes / place.size * least_seconds_of_byte(messages);
-  return std::max(time_of(seconds) - rounding, Time::zero());
+  return std::max(time_of(seconds / machine_.share.link) - rounding, Time::zero());
 }
 
 Time Links::message(double bytes, bool crosses_nodes) const {

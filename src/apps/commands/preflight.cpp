@@ -39,6 +39,20 @@ base::Status check_path(const std::filesystem::path& folder) {
              base::printable(folder.string())));
 }
 
+/// Refusal of a file that is no machine's, or of one with other processors than those that are
+/// measured: numbers of both would stand beside each other.
+base::Status check_from(const PreflightOptions& options) {
+  if (options.from.empty()) return {};
+  const auto machine = predict::read_machine(options.from);
+  if (!machine) return machine.failure();
+  if (options.on_gpus() != machine->node.computes_on_cores()) return {};
+  return base::usage_failure(
+      format("--backend {} does not go with --from '{}', which has node.gpus = {} (what is not "
+             "measured would be that of {}); name the file of a machine that computes on {}",
+             options.backend, base::printable(options.from), machine->node.gpus,
+             options.on_gpus() ? "cores" : "GPUs", options.on_gpus() ? "GPUs" : "cores"));
+}
+
 /// Refusal of ranks of which some nodes have more than others: their rates are no node's.
 base::Status check_nodes(const comm::MpiRuntime& mpi) {
   if (mpi.local_size() * mpi.node_count() == mpi.world_size()) return {};
@@ -91,11 +105,12 @@ base::ExitCode run_preflight(const PreflightOptions& options, Context& context) 
         measure_passes(cluster, *kernels, machine);
         measure_links(cluster, *kernels, machine);
         measure_disk(cluster, options.path, machine);
-        if (is_first) {
+        comm::agree_after(*meeting, [&] {
+          if (!is_first) return;
           write_machine(machine, "A machine that trireme preflight has measured.", options.out);
           context.out.write(format("measured: trireme plan CONFIG --machine {}\n",
                                    base::shell_word(options.out)));
-        }
+        });
         return base::ExitCode::done;
       });
 }
@@ -121,7 +136,7 @@ Action prepare_preflight(CLI::App& app) {
           "the file of the machine nearest to this one in configs/machines"));
     }
     // Mistakes that each rank sees end before MPI starts.
-    if (!options->from.empty()) base::value_or_throw(predict::read_machine(options->from));
+    base::success_or_throw(check_from(*options));
     return run_preflight(*options, context);
   };
 }

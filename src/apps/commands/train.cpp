@@ -171,7 +171,6 @@ Action prepare_train(CLI::App& app) {
       // Checked here, so that a mistake is reported once, and not by every rank.
       const auto checked = base::value_or_throw(arguments->resolve(context.environment));
       check_start(checked, *ranks);
-      predictor_of(checked);
       return lead_ranks(*ranks, config::run_directory(checked), context);
     }
     return train_on_this_rank(*arguments, *fresh ? train::Start::fresh : train::Start::resume,

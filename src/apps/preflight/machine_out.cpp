@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/preflight/machine_out.hpp"
 
+#include "trireme/base/error.hpp"
 #include "trireme/base/file.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/text.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <span>
 
 namespace trireme::apps {
 
@@ -30,7 +35,25 @@ base::Status check_machine_out(const std::filesystem::path& out) {
 
 void write_machine(const predict::Machine& machine, std::string_view heading,
                    const std::filesystem::path& out) {
-  base::write_file_durably(out, predict::machine_text(machine, heading), base::ExitCode::usage);
+  constexpr auto code = base::ExitCode::usage;
+  const auto text = predict::machine_text(machine, heading);
+  // Made here and not renamed to: what somebody has made since the check is not written over.
+  auto opened = base::open_file(out, O_WRONLY | O_CREAT | O_EXCL, 0644, code);
+  if (!opened) {
+    base::success_or_throw(check_machine_out(out));
+    throw base::Error(opened.failure());
+  }
+  try {
+    base::write_at(*opened, std::as_bytes(std::span(text)), 0, out, code);
+    if (::fsync(opened->get()) != 0) {
+      base::throw_errno(code, base::format("cannot sync '{}'", out.string()), errno);
+    }
+    base::success_or_throw(opened->close());
+  } catch (const base::Error&) {
+    ::unlink(out.c_str());
+    throw;
+  }
+  base::sync_folder(out.parent_path(), code);
 }
 
 }  // namespace trireme::apps

@@ -12,7 +12,7 @@ namespace trireme::apps {
 /// Refuses a file of --machine-out that is there, or that cannot be written.
 base::Status check_machine_out(const std::filesystem::path& out);
 
-/// Writes a machine file. Throws base::Error (usage).
+/// Writes a new machine file. Throws base::Error (usage), also where one is there by now.
 void write_machine(const predict::Machine& machine, std::string_view heading,
                    const std::filesystem::path& out);
 

@@ -207,18 +207,6 @@ Resumed start_from(const fs::path& path, engine::Engine& engine, comm::ProcessGr
   return resume_from(path, engine, world, options);
 }
 
-void say_changes(const std::vector<std::string>& changes) {
-  constexpr std::size_t most = 8;
-  if (changes.empty()) return;
-  const auto told = std::min(most, changes.size());
-  const std::vector<std::string> first(changes.begin(),
-                                       changes.begin() + static_cast<std::ptrdiff_t>(told));
-  base::log::info("train", "changed since the last start: {}{}", base::join(first, ", "),
-                  changes.size() > told
-                      ? base::format(", and {} more (trireme config diff)", changes.size() - told)
-                      : "");
-}
-
 std::optional<telemetry::PredictedStep> predicted_step(const StartOptions& start,
                                                        const engine::EngineOptions& options) {
   if (!start.predict) return std::nullopt;

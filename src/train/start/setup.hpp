@@ -40,9 +40,6 @@ void say_changes(const config::Config& resolved);
 Resumed start_from(const std::filesystem::path& path, engine::Engine& engine,
                    comm::ProcessGroup& world, const checkpoint::LoadOptions& options);
 
-/// Logs what a start changes of its run.
-void say_changes(const std::vector<std::string>& changes);
-
 /// A step as it is predicted, on the first rank only; nothing where nobody predicts it.
 std::optional<telemetry::PredictedStep> predicted_step(const StartOptions& start,
                                                        const engine::EngineOptions& options);

@@ -77,9 +77,19 @@ TEST_CASE("preflight writes over no file, and refuses one that it could not writ
   CHECK_FALSE(std::filesystem::exists(folder.path() / "m.conf"));
 }
 
-TEST_CASE("preflight of GPUs begins with a machine file") {
+TEST_CASE("preflight begins with a file of the processors that it measures") {
   const TemporaryFolder folder;
   const auto end = refused(folder.path() / "m.conf", {"--backend", "cuda"});
   CHECK(end.exit_code == 2);
   CHECK(says(end.err, "--backend cuda needs --from"));
+  const auto file_of = [](const std::string& name) {
+    return (configs / "machines" / (name + ".conf")).string();
+  };
+  const auto of_cores =
+      refused(folder.path() / "m.conf", {"--backend", "cuda", "--from", file_of("laptop-2-core")});
+  CHECK(of_cores.exit_code == 2);
+  CHECK(says(of_cores.err, "--backend cuda does not go with --from"));
+  const auto of_gpus = refused(folder.path() / "m.conf", {"--from", file_of("dgx-h100")});
+  CHECK(of_gpus.exit_code == 2);
+  CHECK(says(of_gpus.err, "--backend cpu does not go with --from"));
 }

@@ -37,6 +37,7 @@ Machine thrown_machine(Dice& dice) {
   machine.node.gpus = dice.one_of({0, 2, 4, 8});
   machine.node.cores = dice.one_of({1, 2, 4});
   machine.node.memory_rate = dice.one_of({1e9, 1e11});
+  machine.share.link = dice.one_of({0.5, 1.0, 1.0, 2.0, 10.0});
   machine.inside.latency = dice.one_of({0.0, 2e-6});
   machine.inside.hop = dice.one_of({0.0, 1e-6});
   machine.network.rate = dice.one_of({0.05e9, 0.25e9, 5e9});

@@ -110,3 +110,23 @@ TEST_CASE("there are no more factors than steps") {
   const auto found = determined_by(two);
   CHECK(std::accumulate(found.begin(), found.end(), 0) <= 2);
 }
+
+TEST_CASE("a factor not fitted stays, and a fitted one leaves a share that a file may have") {
+  auto steps = many_steps();
+  std::erase_if(steps, [](const MeasuredStep& step) { return step.workload.degrees.tensor == 1; });
+  // More than the peak without a table of products: nobody has asked about it.
+  for (auto& step : steps) {
+    step.machine.share.product = 2;
+    step.machine.share.link = 9;
+    step.machine.inside.rate /= 9;
+    step.machine.network.rate /= 9;
+    step.seconds = predicted_seconds(step, {1, 1, 1, 4, 1});
+  }
+  FittedFactors link_alone{};
+  link_alone[3] = true;
+  const auto found = fit(pointers(steps), link_alone);
+  CHECK(found[0] == 1);
+  CHECK(9 * found[3] <= 10);
+  CHECK(9 * found[3] == Approx(10).epsilon(0.01));
+  CHECK(2 * fit(pointers(steps))[0] <= 1);
+}
