@@ -119,23 +119,13 @@ void PipelineExecutor::backward(const Action& action, const layers::MicroBatch& 
   const auto given =
       stage_.batches.static_input(chunk, static_cast<std::size_t>(places.slot), batch);
   run_part({part_of(action), {input.raw(), d_output.raw(), d_input.raw()}}, given, [&] {
-    stage_.chunks[chunk].backward(given, places, input, d_output, d_input, teller_of(action));
+    auto& layers = stage_.chunks[chunk];
+    if (action.kind == ActionKind::backward_input) {
+      layers.backward_input(given, places, input, d_output, d_input);
+    } else {
+      layers.backward(given, places, input, d_output, d_input, teller_of(action));
+    }
   });
-  messages.send_input_gradient(action.micro_batch);
-}
-
-void PipelineExecutor::backward_input(const Action& action, const layers::MicroBatch& batch) {
-  const telemetry::SpanScope span(telemetry::SpanKind::backward, place_of(action));
-  const auto chunk = chunk_of(action);
-  auto& messages = stage_.messages[chunk];
-  const auto d_output = messages.output_gradient(action.micro_batch, *waiting_);
-  const auto d_input = messages.input_gradient_buffer(action.micro_batch);
-  const auto places = places_of(action);
-  const auto input = messages.kept_input(action.micro_batch);
-  const auto given =
-      stage_.batches.static_input(chunk, static_cast<std::size_t>(places.slot), batch);
-  run_part({part_of(action), {input.raw(), d_output.raw(), d_input.raw()}}, given,
-           [&] { stage_.chunks[chunk].backward_input(given, places, input, d_output, d_input); });
   messages.send_input_gradient(action.micro_batch);
 }
 
@@ -161,10 +151,8 @@ void PipelineExecutor::run(const std::vector<Action>& actions) {
         forward(action, batch);
         break;
       case ActionKind::backward:
-        backward(action, batch);
-        break;
       case ActionKind::backward_input:
-        backward_input(action, batch);
+        backward(action, batch);
         break;
       case ActionKind::backward_weight:
         backward_weight(action, batch);

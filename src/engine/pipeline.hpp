@@ -146,8 +146,8 @@ class PipelineExecutor {
   template <typename Body>
   void run_part(CudaGraphCache::Key key, const layers::MicroBatch& batch, const Body& body);
   void forward(const layout::Action& action, const layers::MicroBatch& batch);
+  /// The whole, or its input's half.
   void backward(const layout::Action& action, const layers::MicroBatch& batch);
-  void backward_input(const layout::Action& action, const layers::MicroBatch& batch);
   void backward_weight(const layout::Action& action, const layers::MicroBatch& batch);
 
   Stage stage_;
