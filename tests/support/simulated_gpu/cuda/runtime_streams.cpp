@@ -237,7 +237,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count) {
   return call([&](Runtime& runtime) {
     expect(nodes == nullptr && count != nullptr, cudaErrorInvalidValue);
-    *count = runtime.graph_of(graph).nodes.size();
+    *count = runtime.graph_of(graph).nodes->size();
   });
 }
 
