@@ -79,6 +79,34 @@ TEST_CASE("a product over no rows writes nothing and one over ever new shapes ke
   }
 }
 
+TEST_CASE("a row of a cpu product has the same bits among however many others") {
+  const auto dtype = GENERATE(DType::f32, DType::bf16);
+  const auto kernels = cpu::make_kernels(1, cpu::best_isa());
+  const Lengths products[] = {{24, 48, 160}, {36, 40, 24},   {512, 256, 768},  {771, 300, 96},
+                              {64, 16, 97},  {1536, 64, 36}, {1024, 2050, 40}, {90, 1000, 513}};
+  for (const auto& [rows, in, out] : products) {
+    TestTensor x(dtype, {rows, in});
+    TestTensor w(dtype, {out, in});
+    TestTensor bias(dtype, {out});
+    TestTensor whole(dtype, {rows, out});
+    x.randomise(1);
+    w.randomise(2);
+    bias.randomise(3);
+    kernels->issue(LinearForward{x, w, bias, whole});
+    for (const auto first : {rows / 2, (rows + 2) / 3, rows / 3 + 1}) {
+      CAPTURE(rows, in, out, first);
+      TestTensor parts(dtype, {rows, out});
+      const auto multiply = [&](std::int64_t begin, std::int64_t count) {
+        kernels->issue(LinearForward{x.view().slice(0, begin, count), w, bias,
+                                     parts.view().slice(0, begin, count)});
+      };
+      multiply(0, first);
+      multiply(first, rows - first);
+      CHECK(parts.values() == whole.values());
+    }
+  }
+}
+
 TEST_CASE("operands of the wrong shape are a broken contract") {
   const auto kernels = cpu::make_kernels(1, cpu::best_isa());
   TestTensor x(DType::f32, {4, 5});
