@@ -146,6 +146,7 @@ base::Result<EngineOptions> checked_options(const config::Options& keys,
   options.schedule = schedule_from(keys, mesh);
   options.numerics = numerics_from(keys);
   options.sharding = sharding_from(keys, mesh, rank);
+  options.schedule.tensor_overlap = tensor_overlap_of(options);
   options.memory.loss_rows = loss_rows_of(keys.numerics);
   options.memory.cuda_graphs = keys.numerics.cuda_graphs ? CudaGraphs::yes : CudaGraphs::no;
   // With `auto` everything is kept until a stage has chosen (choose_recompute.hpp).

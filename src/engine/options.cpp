@@ -2,6 +2,7 @@
 #include "trireme/engine/options.hpp"
 
 #include "trireme/engine/stage_layers.hpp"
+#include "trireme/ownership/price.hpp"
 
 #include <algorithm>
 
@@ -18,6 +19,21 @@ device::AttentionSize attention_of(const model::ModelConfig& model, const Schedu
           .kv_heads = std::max<std::int64_t>(1, model.num_key_value_heads / tensor),
           .head_dim = model.head_dim,
           .dropout = model.dropout > 0.0};
+}
+
+layers::TensorOverlap tensor_overlap_of(const EngineOptions& options) {
+  using layers::TensorOverlap;
+  const auto& schedule = options.schedule;
+  const int tensor = options.sharding.mesh.degree(Axis::tensor);
+  const bool on_gpus = options.numerics.gpu_attention.has_value();
+  if (!on_gpus || tensor == 1 || schedule.micro_batch == 1) return TensorOverlap::plain;
+  const ownership::MachineSpeeds machine;
+  const auto elements = static_cast<double>(schedule.micro_batch / 2 * schedule.sequence_length *
+                                            options.model.hidden_size);
+  const double bytes = elements * static_cast<double>(device::size_of(options.numerics.dtype));
+  constexpr int products_beside = 3;
+  const double more = machine.collective_seconds + products_beside * machine.launch_seconds;
+  return bytes / machine.node_bytes > more ? TensorOverlap::halves : TensorOverlap::plain;
 }
 
 std::int64_t global_batch(const ScheduleOptions& schedule, const layout::Mesh& mesh) {

@@ -69,7 +69,8 @@ Engine::Parts::Parts(const EngineOptions& given, const comm::AxisGroups& their_g
               trains() ? options.memory.recompute : layers::Recompute{layers::Activation::layer},
               options.memory.loss_rows,
               options.numerics.seed,
-              options.numerics.linear_forward},
+              options.numerics.linear_forward,
+              options.schedule.tensor_overlap},
       resident([this](const model::Place& place) { wait_for_parameters(place); }) {
   context.tensor_watch = tensor_watch.get();
   make_parameters();

@@ -47,22 +47,44 @@ void TransformerLayer::bind(LayerActivations& kept, const LayerOperands& operand
   channel_->bind(*kept.channel, operands.channel);
 }
 
+void TransformerLayer::add_border(device::Arena& arena, const LayerActivations& kept,
+                                  BorderActivations& border) const {
+  if (!kept.mixer->input && !border.input) border.input = context_.stream(arena);
+  if (kept.sum || border.sum) return;
+  border.mixer_norm = mixer_norm_.allocate(arena);
+  border.sum = context_.stream(arena);
+}
+
 LayerActivations TransformerLayer::completed(const LayerActivations& kept,
+                                             const BorderActivations& border,
                                              const LayerGradients& left) const {
-  auto& arena = context_.workspace;
   LayerActivations whole{kept.mixer_norm, {}, kept.sum, kept.channel_norm, {}};
-  if (!kept.sum) whole.mixer_norm = mixer_norm_.allocate(arena);
-  whole.mixer = mixer_->completed(*kept.mixer, left.mixer);
-  if (!kept.sum) whole.sum = context_.stream(arena);
-  if (!kept.sum) whole.channel_norm = channel_norm_.allocate(arena);
+  if (!kept.sum) {
+    whole.mixer_norm = border.mixer_norm;
+    whole.sum = border.sum;
+    whole.channel_norm = channel_norm_.allocate(context_.workspace);
+  }
+  auto places = left.mixer;
+  places.input = border.input;
+  whole.mixer = mixer_->completed(*kept.mixer, places);
   whole.channel = channel_->completed(*kept.channel, left.channel);
   return whole;
 }
 
+LayerActivations TransformerLayer::part_of(const LayerActivations& whole,
+                                           const SequenceRows& rows) const {
+  const auto statistics = [&](const NormStatistics& kept) {
+    return NormStatistics{rows.of_local(kept.mean), rows.of_local(kept.rstd)};
+  };
+  return {statistics(whole.mixer_norm), mixer_->part_of(*whole.mixer, rows),
+          rows.of_local(whole.sum), statistics(whole.channel_norm),
+          channel_->part_of(*whole.channel, rows)};
+}
+
 void TransformerLayer::drop(const MicroBatch& batch, const char* site, const Tensor& from,
-                            const Tensor& to) const {
+                            const Tensor& to, std::int64_t first) const {
   context_.kernels.issue(
-      device::ApplyDropout{from, residual_dropout(context_, batch, site, layer_), to});
+      device::ApplyDropout{from, residual_dropout(context_, batch, site, layer_, first), to});
 }
 
 Tensor TransformerLayer::through_dropout(const MicroBatch& batch, const char* site,
@@ -74,24 +96,33 @@ Tensor TransformerLayer::through_dropout(const MicroBatch& batch, const char* si
   return masked;
 }
 
-void TransformerLayer::forward_to_channel(const MicroBatch& batch, const Tensor& x,
-                                          const LayerActivations& kept,
-                                          const Tensor& branch) const {
-  mixer_norm_.forward(x, kept.mixer_norm, kept.mixer->input);
-  mixer_->forward(batch, *kept.mixer, branch);
-  if (batch.dropout > 0.0F) drop(batch, "dropout.attention.output", branch, branch);
+void TransformerLayer::enter_mixer(const Tensor& x, const NormStatistics& kept,
+                                   const Tensor& input) const {
+  mixer_norm_.forward(x, kept, input);
+}
+
+void TransformerLayer::enter_channel(const MicroBatch& batch, const SequenceRows& rows,
+                                     const Tensor& x, const Tensor& branch,
+                                     const LayerActivations& kept) const {
+  if (batch.dropout > 0.0F) {
+    drop(batch, "dropout.attention.output", branch, branch, rows.first_local);
+  }
   channel_norm_.forward_sum(branch, x, kept.sum, kept.channel_norm, kept.channel->input);
 }
 
-void TransformerLayer::forward(const MicroBatch& batch, const Tensor& x,
-                               const LayerActivations& kept, const Tensor& out) const {
-  const device::ArenaScope scope(context_.workspace);
-  const auto working = completed(kept, {});
-  const auto branch = context_.workspace.allocate(context_.dtype, {x.dim(0), x.dim(1)});
-  forward_to_channel(batch, x, working, branch);
-  channel_->forward(batch, *working.channel, branch);
-  if (batch.dropout > 0.0F) drop(batch, "dropout.mlp.output", branch, branch);
-  context_.kernels.issue(device::Add{working.sum, branch, out});
+void TransformerLayer::leave(const MicroBatch& batch, const SequenceRows& rows, const Tensor& sum,
+                             const Tensor& branch, const Tensor& out) const {
+  if (batch.dropout > 0.0F) drop(batch, "dropout.mlp.output", branch, branch, rows.first_local);
+  context_.kernels.issue(device::Add{sum, branch, out});
+}
+
+void TransformerLayer::run_part(const MicroBatch& batch, const LayerPart& part,
+                                const PartActivations& kept, const Tensor& out) const {
+  part.forward_wide(kept, gather_rows(context_, kept.input, kept.all_rows));
+  part.forward_middle(batch, kept);
+  const auto terms = terms_of(context_, out);
+  part.forward_back(kept, terms);
+  sum_rows(context_, terms, out);
 }
 
 void TransformerLayer::decode(const CachedRows& rows, const Tensor& x) const {
@@ -102,7 +133,7 @@ void TransformerLayer::decode(const CachedRows& rows, const Tensor& x) const {
   mixer_norm_.forward(x, working.mixer_norm, working.mixer->input);
   mixer_->decode(rows, *working.mixer, branch);
   channel_norm_.forward_sum(branch, x, working.sum, working.channel_norm, working.channel->input);
-  channel_->forward({}, *working.channel, branch);
+  run_part({}, *channel_, *working.channel, branch);
   context_.kernels.issue(device::Add{working.sum, branch, x});
 }
 
@@ -114,7 +145,9 @@ void TransformerLayer::forward_again(const MicroBatch& batch, const Tensor& x,
   whole.channel->all_rows = room_for_rows(context_, context_.workspace);
   const device::ArenaScope scope(context_.workspace);
   const auto branch = context_.stream(context_.workspace);
-  forward_to_channel(batch, x, whole, branch);
+  enter_mixer(x, whole.mixer_norm, whole.mixer->input);
+  run_part(batch, *mixer_, *whole.mixer, branch);
+  enter_channel(batch, {}, x, branch, whole);
   // The layer's output is not needed again: no GEMM back, and no sum over ranks for it.
   channel_->restore(batch, *kept.channel, *whole.channel);
 }
@@ -123,7 +156,9 @@ LayerActivations TransformerLayer::restored(const MicroBatch& batch, const Tenso
                                             const LayerActivations& kept,
                                             const LayerGradients& left) const {
   const SpanScope span(SpanKind::layer_recompute, {.number = layer_});
-  auto whole = completed(kept, left);
+  BorderActivations border{{}, left.mixer.input, {}};
+  add_border(context_.workspace, kept, border);
+  auto whole = completed(kept, border, left);
   if (!kept.sum) {
     forward_again(batch, x, kept, whole);
     return whole;

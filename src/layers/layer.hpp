@@ -24,6 +24,14 @@ struct LayerActivations {
   LayerPart::Kept channel;
 };
 
+/// Activations of a layer whose forward begins before that of the layer below has ended, or ends
+/// after that of the layer above has begun; layers that do not keep them share these.
+struct BorderActivations {
+  NormStatistics mixer_norm;
+  device::Tensor input;  // [local_rows, hidden]: the mixer's
+  device::Tensor sum;    // [local_rows, hidden]
+};
+
 /// Tensors that a layer's backward_input leaves for its backward_weight.
 struct LayerGradients {
   PartGradients mixer;
@@ -46,14 +54,35 @@ class TransformerLayer {
   /// Makes the operands of a micro-batch a part of what is kept of it.
   void bind(LayerActivations& kept, const LayerOperands& operands) const;
 
-  // x, out, d_out, d_x: [local_rows, hidden].
-  void forward(const MicroBatch& batch, const device::Tensor& x, const LayerActivations& kept,
-               const device::Tensor& out) const;
+  // Steps of forward (LayersForward), of some sequences, of whose local rows the tensors are, and
+  // around them the parts'.
+  /// Adds room for what `kept` lacks.
+  void add_border(device::Arena& arena, const LayerActivations& kept,
+                  BorderActivations& border) const;
+  /// Activations with places for those that are not kept: those of the border and of `left`, or in
+  /// the workspace.
+  LayerActivations completed(const LayerActivations& kept, const BorderActivations& border,
+                             const LayerGradients& left) const;
+  /// Views of activations of some sequences.
+  LayerActivations part_of(const LayerActivations& whole, const SequenceRows& rows) const;
+  const Mixer& mixer() const { return *mixer_; }
+  const ChannelPart& channel() const { return *channel_; }
+  /// x to the mixer's input.
+  void enter_mixer(const device::Tensor& x, const NormStatistics& kept,
+                   const device::Tensor& input) const;
+  /// x and the mixer's output, which is overwritten, to kept.sum and the channel part's input.
+  void enter_channel(const MicroBatch& batch, const SequenceRows& rows, const device::Tensor& x,
+                     const device::Tensor& branch, const LayerActivations& kept) const;
+  /// The sum and the channel part's output, which is overwritten, to the layer's output.
+  void leave(const MicroBatch& batch, const SequenceRows& rows, const device::Tensor& sum,
+             const device::Tensor& branch, const device::Tensor& out) const;
+
   KeyValueCache make_cache(device::Arena& arena, const DecoderStage::Capacity& capacity) const {
     return mixer_->make_cache(arena, capacity);
   }
   /// Forward of new tokens, in place; x: [rows, hidden].
   void decode(const CachedRows& rows, const device::Tensor& x) const;
+  // x, d_out, d_x: [local_rows, hidden].
   /// All gradients: those of matrices while those of inputs are summed over ranks.
   void backward(const MicroBatch& batch, const device::Tensor& x, const LayerActivations& kept,
                 const device::Tensor& d_out, const device::Tensor& d_x) const;
@@ -74,17 +103,15 @@ class TransformerLayer {
  private:
   LayerActivations allocate(device::Arena& arena, ActivationSet discarded) const;
   LayerOperands allocate_operands(device::Arena& arena, ActivationSet discarded) const;
-  /// Activations with places for those that are not kept: those of `left`, or in the workspace.
-  LayerActivations completed(const LayerActivations& kept, const LayerGradients& left) const;
   /// Activations in full: those that are not kept are computed again.
   LayerActivations restored(const MicroBatch& batch, const device::Tensor& x,
                             const LayerActivations& kept, const LayerGradients& left) const;
   /// Computes the layer again, but for its output.
   void forward_again(const MicroBatch& batch, const device::Tensor& x, const LayerActivations& kept,
                      const LayerActivations& whole) const;
-  /// Forward from x to the input of the channel part. `branch` is overwritten.
-  void forward_to_channel(const MicroBatch& batch, const device::Tensor& x,
-                          const LayerActivations& kept, const device::Tensor& branch) const;
+  /// Output of a part of all rows. Its workspace is the caller's scope.
+  void run_part(const MicroBatch& batch, const LayerPart& part, const PartActivations& kept,
+                const device::Tensor& out) const;
   /// Gradients of the parts without room in `left`, where the matrices' are not left for later, get
   /// it in the workspace, in the caller's scope.
   void propagate(const MicroBatch& batch, const device::Tensor& x, const LayerActivations& whole,
@@ -97,8 +124,9 @@ class TransformerLayer {
   /// itself.
   device::Tensor through_dropout(const MicroBatch& batch, const char* site,
                                  const device::Tensor& d_out, const device::Tensor& room) const;
+  /// `first`: the local row that is the tensors' first.
   void drop(const MicroBatch& batch, const char* site, const device::Tensor& from,
-            const device::Tensor& to) const;
+            const device::Tensor& to, std::int64_t first = 0) const;
 
   const StageContext& context_;
   int layer_;

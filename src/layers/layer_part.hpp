@@ -4,6 +4,7 @@
 #include "trireme/layers/stage_context.hpp"
 
 #include "layers/attention/key_value_cache.hpp"
+#include "layers/forward/sequence_rows.hpp"
 
 #include <memory>
 
@@ -70,9 +71,15 @@ class LayerPart {
   /// Room for what has none in the operands, but d_out, where the weights' gradients come later.
   virtual PartGradients allocate_left(device::Arena& arena, ActivationSet discarded) const = 0;
 
-  /// Reads kept.input and writes all others. out: [local_rows, hidden].
-  virtual void forward(const MicroBatch& batch, const PartActivations& kept,
-                       const device::Tensor& out) const = 0;
+  /// Views of what is kept of some sequences.
+  virtual Kept part_of(const PartActivations& kept, const SequenceRows& rows) const = 0;
+  // Forward: of the sequences that `kept` is of, it writes all that is kept but the input.
+  /// The column-parallel GEMM. input: [rows, hidden], of all ranks.
+  virtual void forward_wide(const PartActivations& kept, const device::Tensor& input) const = 0;
+  /// From there to what the row-parallel GEMM reads.
+  virtual void forward_middle(const MicroBatch& batch, const PartActivations& kept) const = 0;
+  /// The row-parallel GEMM. terms: [rows, hidden], whose sum over the ranks is the output.
+  virtual void forward_back(const PartActivations& kept, const device::Tensor& terms) const = 0;
   /// Computes again what `kept` lacks of `whole`, but for the input. Its workspace is the caller's
   /// scope.
   virtual void restore(const MicroBatch& batch, const PartActivations& kept,

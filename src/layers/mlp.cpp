@@ -91,15 +91,22 @@ PartGradients MlpBlock::allocate_left(device::Arena& arena, ActivationSet discar
   return gradients;
 }
 
-void MlpBlock::widen(const MlpActivations& kept) const {
-  const auto input = gather_rows(context_, kept.input, kept.all_rows);
+LayerPart::Kept MlpBlock::part_of(const PartActivations& kept, const SequenceRows& rows) const {
+  auto part = std::make_unique<MlpActivations>();
+  part->input = rows.of_local(kept.input);
+  part->middle = rows.of_rows(kept.middle);
+  part->wide = rows.of_rows(mlp_of(kept).wide);
+  return part;
+}
+
+void MlpBlock::forward_wide(const PartActivations& part, const Tensor& input) const {
+  const auto& kept = mlp_of(part);
   if (fused_gelu_) {
     context_.kernels.issue(device::LinearGeluForward{
         .x = input, .w = wide_.weight, .bias = wide_.bias, .wide = kept.wide, .y = kept.middle});
     return;
   }
   linear_forward(context_, input, wide_, wide_.bias, kept.wide);
-  activate(kept);
 }
 
 void MlpBlock::activate(const MlpActivations& kept) const {
@@ -127,21 +134,21 @@ void MlpBlock::backward_to_wide(const MlpActivations& kept, const Tensor& d_out,
                                        .d_up = d_wide.slice(1, width_, width_)});
 }
 
-void MlpBlock::forward(const MicroBatch& /*batch*/, const PartActivations& kept,
-                       const Tensor& out) const {
-  const device::ArenaScope scope(context_.workspace);
-  widen(mlp_of(kept));
-  const auto terms = terms_of(context_, out);
-  linear_forward(context_, kept.middle, down_, bias_of_one(context_, down_.bias), terms);
-  sum_rows(context_, terms, out);
+void MlpBlock::forward_middle(const MicroBatch& /*batch*/, const PartActivations& kept) const {
+  if (!fused_gelu_) activate(mlp_of(kept));
 }
 
-void MlpBlock::restore(const MicroBatch& /*batch*/, const PartActivations& kept,
+void MlpBlock::forward_back(const PartActivations& kept, const Tensor& terms) const {
+  linear_forward(context_, kept.middle, down_, bias_of_one(context_, down_.bias), terms);
+}
+
+void MlpBlock::restore(const MicroBatch& batch, const PartActivations& kept,
                        PartActivations& whole) const {
   if (!mlp_of(kept).wide) {
     // One gather serves the product that is computed again and the weight's gradient.
     if (!whole.all_rows) whole.all_rows = room_for_rows(context_, context_.workspace);
-    widen(mlp_of(whole));
+    forward_wide(whole, gather_rows(context_, whole.input, whole.all_rows));
+    forward_middle(batch, whole);
   } else if (!kept.middle) {
     activate(mlp_of(whole));
   }

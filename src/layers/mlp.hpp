@@ -25,8 +25,10 @@ class MlpBlock final : public ChannelPart {
   device::Tensor place_of_gradient(device::Arena& arena,
                                    const PartActivations& kept) const override;
   PartGradients allocate_left(device::Arena& arena, ActivationSet discarded) const override;
-  void forward(const MicroBatch& batch, const PartActivations& kept,
-               const device::Tensor& out) const override;
+  Kept part_of(const PartActivations& kept, const SequenceRows& rows) const override;
+  void forward_wide(const PartActivations& kept, const device::Tensor& input) const override;
+  void forward_middle(const MicroBatch& batch, const PartActivations& kept) const override;
+  void forward_back(const PartActivations& kept, const device::Tensor& terms) const override;
   void restore(const MicroBatch& batch, const PartActivations& kept,
                PartActivations& whole) const override;
   void backward_input(const MicroBatch& batch, const PartActivations& kept,
@@ -39,8 +41,6 @@ class MlpBlock final : public ChannelPart {
  private:
   device::Tensor place_of_wide(device::Arena& arena) const;
   device::Tensor place_of_activated(device::Arena& arena) const;
-  /// kept.input to kept.wide and its activation, kept.middle. Its workspace is the caller's scope.
-  void widen(const MlpActivations& kept) const;
   /// kept.wide to kept.middle.
   void activate(const MlpActivations& kept) const;
   /// Gradient of kept.wide from that of this block's output.

@@ -5,10 +5,12 @@
 
 #include "layers/chunk_tensors.hpp"
 #include "layers/embedding.hpp"
+#include "layers/forward/layers_forward.hpp"
 #include "layers/head.hpp"
 #include "layers/layer.hpp"
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace trireme::layers {
@@ -109,10 +111,6 @@ struct Chunk::Parts {
     embedding->backward(batch, d_out);
   }
 
-  telemetry::SpanPlace place_of(std::size_t layer) const {
-    return {.number = role.layers.begin + static_cast<int>(layer)};
-  }
-
   /// A chunk without layers or head: parallel.stage_layers may give a position none.
   void hand_on(const MicroBatch& batch, const Tensor& input, const Tensor& output) const {
     if (embedding) {
@@ -138,16 +136,13 @@ struct Chunk::Parts {
     } else {
       held.boundaries[0] = input;
     }
+    std::vector<LayersForward::Step> steps;
     for (std::size_t layer = 0; layer < layers.size(); ++layer) {
       const bool leaves = layer + 1 == layers.size() && !role.last;
-      {
-        const WeightLease lease(context.weights, model_place_of(layer), Pass::forward);
-        const SpanScope span(SpanKind::layer_forward, place_of(layer));
-        layers[layer].forward(batch, held.boundaries[layer], held.layers[layer],
-                              leaves ? output : held.boundaries[layer + 1]);
-      }
-      context.progress();
+      steps.push_back({layers[layer], model_place_of(layer), held.layers[layer],
+                       held.boundaries[layer], leaves ? output : held.boundaries[layer + 1]});
     }
+    LayersForward(context, batch, std::move(steps)).run();
     return held;
   }
 };

@@ -25,8 +25,8 @@ void in_tensor_time(const StageContext& context, const Act& act) {
 }
 
 comm::Work start_sum(const StageContext& context, const device::Tensor& terms,
-                     const device::Tensor& local) {
-  return splits_rows(context) ? context.tensor.start_reduce_scatter(terms, local, {})
+                     const device::Tensor& local, const comm::Cuts& cuts) {
+  return splits_rows(context) ? context.tensor.start_reduce_scatter(terms, local, cuts)
                               : context.tensor.start_all_reduce(local, comm::ReduceOp::sum);
 }
 
@@ -63,10 +63,10 @@ device::Tensor gather_rows(const StageContext& context, const device::Tensor& lo
 }
 
 PendingRows start_gather_rows(const StageContext& context, const device::Tensor& local,
-                              const device::Tensor& room) {
+                              const device::Tensor& room, const comm::Cuts& cuts) {
   if (!splits_rows(context)) return {local, {}};
   comm::Work work;
-  in_tensor_time(context, [&] { work = context.tensor.start_all_gather(local, room, {}); });
+  in_tensor_time(context, [&] { work = context.tensor.start_all_gather(local, room, cuts); });
   return {room, {context, std::move(work), {local, room}}};
 }
 
@@ -77,14 +77,14 @@ device::Tensor terms_of(const StageContext& context, const device::Tensor& local
 void sum_rows(const StageContext& context, const device::Tensor& terms,
               const device::Tensor& local) {
   if (context.tensor.size() == 1) return;
-  in_tensor_time(context, [&] { start_sum(context, terms, local).wait_on_stream(); });
+  in_tensor_time(context, [&] { start_sum(context, terms, local, {}).wait_on_stream(); });
 }
 
 Pending start_sum_rows(const StageContext& context, const device::Tensor& terms,
-                       const device::Tensor& local) {
+                       const device::Tensor& local, const comm::Cuts& cuts) {
   if (context.tensor.size() == 1) return {};
   comm::Work work;
-  in_tensor_time(context, [&] { work = start_sum(context, terms, local); });
+  in_tensor_time(context, [&] { work = start_sum(context, terms, local, cuts); });
   return {context, std::move(work), {terms, local}};
 }
 

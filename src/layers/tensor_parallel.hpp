@@ -54,8 +54,9 @@ device::Tensor room_for_rows(const StageContext& context, device::Arena& arena);
 /// workspace if there is none; the rows themselves where a rank has all of them.
 device::Tensor gather_rows(const StageContext& context, const device::Tensor& local,
                            const device::Tensor& room = {});
+/// With cuts: of some sequences, of which ranks have unequal parts.
 PendingRows start_gather_rows(const StageContext& context, const device::Tensor& local,
-                              const device::Tensor& room);
+                              const device::Tensor& room, const comm::Cuts& cuts = {});
 
 /// Destination for a GEMM that is one of several terms of a sum, so that
 /// `sum_rows(context, that, local)` leaves the sum's local rows in `local`.
@@ -63,7 +64,7 @@ device::Tensor terms_of(const StageContext& context, const device::Tensor& local
 void sum_rows(const StageContext& context, const device::Tensor& terms,
               const device::Tensor& local);
 Pending start_sum_rows(const StageContext& context, const device::Tensor& terms,
-                       const device::Tensor& local);
+                       const device::Tensor& local, const comm::Cuts& cuts = {});
 
 /// Bias of a row-parallel GEMM: one rank adds it, or the sum would have it many times.
 device::Tensor bias_of_one(const StageContext& context, const device::Tensor& bias);

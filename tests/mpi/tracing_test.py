@@ -96,14 +96,15 @@ def planned_steps(place):
         sums = [one for one in operations if one["args"]["group"] == "tp"]
         assert sums and all(one["args"]["bytes"] > 0 and one["args"]["Group size"] == 2 for one in sums)
         # Nothing is left out: two layers a stage, and each collective of activations in its span;
-        # a step's other one, of uncut gradients, is not of activations. A layer's backward computes
-        # gradients of weights beside two sums, each of which has a span at its start and its end.
+        # a step's other one, of uncut gradients, is not of activations. A layer sums twice in forward,
+        # and in backward computes gradients of weights beside two sums: each of these four has a span
+        # at its start and its end.
         passes = 2 * len(batches)
         layer_passes = 2 * passes
         expected = {"step": 2, "data": 2, "forward backward": 2, "forward": passes, "backward": passes, "bubble": passes,
                     "layer forward": layer_passes, "layer backward input": 3 * layer_passes,
                     "layer backward weight": 2 * layer_passes, "norm": 2, "update": 2,
-                    "tensor-parallel": len(sums) - 2 + 2 * layer_passes}
+                    "tensor-parallel": len(sums) - 2 + 4 * layer_passes}
         counts = {kind: len(of_kind(events, kind)) for kind in expected}
         assert counts == expected, (counts, expected)
         peers = {one["args"]["peer"] for one in operations if "peer" in one["args"]}

@@ -31,6 +31,7 @@ struct ScheduleOptions {
   std::int64_t micro_batch = 1;
   int micro_batches = 1;
   std::int64_t sequence_length = 1;
+  layers::TensorOverlap tensor_overlap = layers::TensorOverlap::plain;
 
   /// Sequences of one data-parallel rank in a step.
   std::int64_t sequences() const { return micro_batches * micro_batch; }
@@ -76,6 +77,12 @@ base::Status check(const EngineOptions& options);
 /// Attention of one micro-batch with the heads of one of `tensor` ranks.
 device::AttentionSize attention_of(const model::ModelConfig& model, const ScheduleOptions& schedule,
                                    device::DType dtype, int tensor);
+
+/// Work that should lie beside collectives: halves where a GPU moves their data beside its
+/// products, and a half is worth the collective and the products that it starts more, because its
+/// bytes take longer on the links. On CPUs the thread that computes moves data, and halves would
+/// only make products smaller.
+layers::TensorOverlap tensor_overlap_of(const EngineOptions& options);
 
 /// Samples of a step, over all data-parallel ranks.
 std::int64_t global_batch(const ScheduleOptions& schedule, const layout::Mesh& mesh);

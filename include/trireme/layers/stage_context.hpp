@@ -26,6 +26,15 @@ enum class LinearForward {
   e4m3    ///< copies of both in FP8, one scale a tensor
 };
 
+/// Work that lies beside collectives of tensor-parallel ranks.
+enum class TensorOverlap {
+  plain,  ///< gradients of weights
+  /// And forward of half a micro-batch's sequences, where there are several, beside collectives of
+  /// the other half. Bits stay where a row's product does not depend on how many there are. Not
+  /// with FP8, which has one scale for a tensor.
+  halves
+};
+
 /// Values that all layers of a rank share: the shapes of a micro-batch, the devices that compute,
 /// the ranks that share every matrix. Outlives the stage.
 struct StageContext {
@@ -44,6 +53,7 @@ struct StageContext {
   std::int64_t loss_rows = 1024;
   std::uint64_t seed = 0;
   LinearForward linear_forward = LinearForward::plain;
+  TensorOverlap tensor_overlap = TensorOverlap::plain;
   /// With FP8: copies of all weights, up to date; null where each product makes its own.
   const KeptCopies* weight_copies = nullptr;
   /// Counts what the computing thread gives to collectives of activations; null on devices, whose

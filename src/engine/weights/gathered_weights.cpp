@@ -133,6 +133,8 @@ void GatheredWeights::acquire(const Place& place, Pass pass) {
 void GatheredWeights::release(const Place& place, Pass pass) {
   if (!reads_weights(place, pass)) return;
   for (const auto unit : units_.of(place)) --slot_of(unit).leases;
+  // Where the next place was acquired first, its successor may have waited for this slot.
+  if (now_ < order_.size() && order_[now_] != place) gather_ahead();
 }
 
 /// Order: the same on all data-parallel ranks, whose passes are the same.

@@ -159,29 +159,41 @@ void AttentionBlock::normalise_heads(const Tensor& qkv, const AttentionActivatio
                                              .eps = eps});
 }
 
-void AttentionBlock::project(const AttentionActivations& kept) const {
-  linear_forward(context_, gather_rows(context_, kept.input, kept.all_rows), qkv_, qkv_.bias,
-                 kept.qkv);
+LayerPart::Kept AttentionBlock::part_of(const PartActivations& kept,
+                                        const SequenceRows& rows) const {
+  const auto& whole = attention_of(kept);
+  auto part = std::make_unique<AttentionActivations>();
+  part->input = rows.of_local(whole.input);
+  part->middle = rows.of_rows(whole.middle);
+  part->qkv = rows.of_rows(whole.qkv);
+  part->q = rows.of_rows(whole.q);
+  part->k = rows.of_rows(whole.k);
+  part->q_norm.rstd = rows.of_rows(whole.q_norm.rstd, heads_);
+  part->k_norm.rstd = rows.of_rows(whole.k_norm.rstd, kv_heads_);
+  part->lse = rows.of_sequences(whole.lse);
+  return part;
+}
+
+void AttentionBlock::project(const AttentionActivations& kept, const Tensor& input) const {
+  linear_forward(context_, input, qkv_, qkv_.bias, kept.qkv);
   if (kept.q) normalise_heads(kept.qkv, kept);
 }
 
-void AttentionBlock::project_back(const Tensor& heads, const Tensor& out) const {
-  const auto terms = terms_of(context_, out);
-  linear_forward(context_, heads, output_, bias_of_one(context_, output_.bias), terms);
-  sum_rows(context_, terms, out);
+void AttentionBlock::forward_back(const PartActivations& kept, const Tensor& terms) const {
+  linear_forward(context_, kept.middle, output_, bias_of_one(context_, output_.bias), terms);
 }
 
-void AttentionBlock::forward(const MicroBatch& batch, const PartActivations& kept,
-                             const Tensor& out) const {
-  const device::ArenaScope scope(context_.workspace);
-  project(attention_of(kept));
+void AttentionBlock::forward_wide(const PartActivations& kept, const Tensor& input) const {
+  project(attention_of(kept), input);
+}
+
+void AttentionBlock::forward_middle(const MicroBatch& batch, const PartActivations& kept) const {
   const auto attend = attention(batch, attention_of(kept));
   if (rotary_.cosines) {
     context_.kernels.issue(device::Rotary{attend.q, rotary_.cosines, rotary_.sines});
     context_.kernels.issue(device::Rotary{attend.k, rotary_.cosines, rotary_.sines});
   }
   context_.kernels.issue(attend);
-  project_back(kept.middle, out);
 }
 
 void AttentionBlock::restore(const MicroBatch& batch, const PartActivations& kept,

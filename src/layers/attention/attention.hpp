@@ -33,8 +33,10 @@ class AttentionBlock final : public Mixer {
   device::Tensor place_of_gradient(device::Arena& arena,
                                    const PartActivations& kept) const override;
   PartGradients allocate_left(device::Arena& arena, ActivationSet discarded) const override;
-  void forward(const MicroBatch& batch, const PartActivations& kept,
-               const device::Tensor& out) const override;
+  Kept part_of(const PartActivations& kept, const SequenceRows& rows) const override;
+  void forward_wide(const PartActivations& kept, const device::Tensor& input) const override;
+  void forward_middle(const MicroBatch& batch, const PartActivations& kept) const override;
+  void forward_back(const PartActivations& kept, const device::Tensor& terms) const override;
   void restore(const MicroBatch& batch, const PartActivations& kept,
                PartActivations& whole) const override;
   void backward_input(const MicroBatch& batch, const PartActivations& kept,
@@ -65,10 +67,8 @@ class AttentionBlock final : public Mixer {
   /// Attention of the part's rows to themselves and to all that came before them in their sequence.
   void attend_to_cache(const device::Attention& rows, const SequencePart& part,
                        const KeyValueCache& cache) const;
-  /// q, k, v of the input's rows, normalised where the model has head norms, not yet rotated.
-  void project(const AttentionActivations& kept) const;
-  /// out = heads projected back, summed over tensor-parallel ranks.
-  void project_back(const device::Tensor& heads, const device::Tensor& out) const;
+  /// q, k, v of the input of all ranks, normalised where the model has head norms, not yet rotated.
+  void project(const AttentionActivations& kept, const device::Tensor& input) const;
   void normalise_heads(const device::Tensor& qkv, const AttentionActivations& kept) const;
   void backward_through_head_norms(const AttentionActivations& kept, const device::Tensor& dq,
                                    const device::Tensor& dk, const Heads& d_heads) const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of new tokens to cached ones.
 #include "attention.hpp"
+#include "layers/tensor_parallel.hpp"
 
 namespace trireme::layers {
 
@@ -45,10 +46,12 @@ void AttentionBlock::attend_to_cache(const device::Attention& rows, const Sequen
 void AttentionBlock::decode(const CachedRows& rows, const PartActivations& working_part,
                             const Tensor& out) const {
   const auto& working = static_cast<const AttentionActivations&>(working_part);
-  project(working);
+  // A rank has all rows of what is decoded.
+  project(working, working.input);
   const auto all_rows = attention({}, working);
   for (const auto& part : rows.parts) attend_to_cache(all_rows, part, rows.cache);
-  project_back(working.middle, out);
+  forward_back(working, out);
+  sum_rows(context_, out, out);
 }
 
 }  // namespace trireme::layers

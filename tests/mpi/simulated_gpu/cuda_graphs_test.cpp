@@ -64,14 +64,9 @@ Run run_on_device(engine::EngineOptions options, CudaGraphs cuda_graphs, int cap
 
 /// Data and pipeline parallel alone: tensor-parallel ranks meet inside a micro-batch.
 std::vector<layout::Mesh> meshes() {
-  switch (mpi().world_size()) {
-    case 2:
-      return {layout::Mesh::of(2, 1, 1), layout::Mesh::of(1, 2, 1)};
-    case 4:
-      return {layout::Mesh::of(2, 2, 1)};
-    default:
-      return {layout::Mesh::of(1, 1, 1)};
-  }
+  const int ranks = mpi().world_size();
+  if (ranks == 2) return {layout::Mesh::of(2, 1, 1), layout::Mesh::of(1, 2, 1)};
+  return {ranks == 4 ? layout::Mesh::of(2, 2, 1) : layout::Mesh::of(1, 1, 1)};
 }
 
 engine::EngineOptions options_for(Architecture architecture, const layout::Mesh& mesh) {
@@ -257,14 +252,10 @@ namespace {
 
 /// With tensor parallelism, alone and with stages and replicas.
 std::vector<layout::Mesh> tensor_meshes() {
-  switch (mpi().world_size()) {
-    case 2:
-      return {layout::Mesh::of(1, 1, 2)};
-    case 4:
-      return {layout::Mesh::of(2, 1, 2), layout::Mesh::of(1, 2, 2)};
-    default:
-      return {};
-  }
+  const int ranks = mpi().world_size();
+  if (ranks == 2) return {layout::Mesh::of(1, 1, 2)};
+  if (ranks == 4) return {layout::Mesh::of(2, 1, 2), layout::Mesh::of(1, 2, 2)};
+  return {};
 }
 
 /// Graph breaks of one micro-batch, in its forward and in its backward on a stage.
@@ -276,20 +267,27 @@ struct Meetings {
 };
 
 /// Layers sum twice each way, backward with products between start and end; what is embedded is
-/// summed, and the head shares its statistics and sums its gradient. Where each rank
-/// has a part of the rows, they are gathered before as many products, and for the embedding's
-/// gradient; a layer's backward then breaks before its first product, around both products of each
-/// part's weights, which for attention follow each other.
+/// summed, and the head shares its statistics and sums its gradient. Ranks with a part of the rows
+/// gather them before as many products, and for the embedding's gradient; a layer's backward then
+/// breaks before its first product, and around both products of each part's weights, which for
+/// attention follow each other. Halves break where the other half's sum is waited for, behind their
+/// products and, on the one of two ranks that has their rows, where their gather begins.
 Meetings meetings_of(const engine::EngineOptions& options) {
-  const int stages = options.sharding.mesh.degree(Axis::pipeline);
-  const int stage = options.sharding.mesh.coordinate(Axis::pipeline, options.sharding.rank);
+  const auto& mesh = options.sharding.mesh;
+  const int stages = mesh.degree(Axis::pipeline);
+  const int stage = mesh.coordinate(Axis::pipeline, options.sharding.rank);
   const auto layers = static_cast<std::size_t>(options.model.num_hidden_layers / stages);
   const bool splits = options.sharding.sequence_parallel == model::SequenceParallel::on;
-  Meetings meetings{2 * layers, 4 * layers};
-  if (splits) meetings = {4 * layers, 8 * layers};
-  if (options.sharding.mesh.degree(Axis::data) > 1) meetings.told = layers;
-  if (stage == 0) meetings.forward += 1;
+  Meetings meetings{(splits ? 4 : 2) * layers, (splits ? 8 : 4) * layers};
   if (stage == 0 && splits) meetings.backward += 1;
+  if (options.schedule.tensor_overlap == layers::TensorOverlap::halves) {
+    meetings.forward = (splits ? 10 : 8) * layers - 1;
+    // A norm before the first gather, or the head's behind the last sum, stands alone.
+    const int alone_at = mesh.coordinate(Axis::tensor, options.sharding.rank) == 0 ? stages - 1 : 0;
+    if (splits && stage == alone_at) meetings.forward += 1;
+  }
+  if (mesh.degree(Axis::data) > 1) meetings.told = layers;
+  if (stage == 0) meetings.forward += 1;
   if (stage == stages - 1) meetings.forward += splits ? 3 : 2;
   return meetings;
 }
@@ -301,11 +299,14 @@ TEST_CASE("with tensor-parallel ranks CUDA graphs go from collective to collecti
   const auto sequence = GENERATE(model::SequenceParallel::off, model::SequenceParallel::on);
   const auto recompute =
       GENERATE(layers::Recompute{}, layers::Recompute{layers::Activation::layer});
+  const auto overlap = GENERATE(layers::TensorOverlap::plain, layers::TensorOverlap::halves);
   for (const auto& mesh : tensor_meshes()) {
     still_going(mesh.text());
     CAPTURE(mesh.text(), model::name(architecture));
     auto options = options_for(architecture, mesh);
     options.model.dropout = 0.1F;
+    options.schedule.micro_batch = 2;
+    options.schedule.tensor_overlap = overlap;
     options.sharding.sequence_parallel = sequence;
     options.memory.recompute = recompute;
     options.sharding.zero_level = 1;
@@ -315,10 +316,9 @@ TEST_CASE("with tensor-parallel ranks CUDA graphs go from collective to collecti
     CHECK(captured_run.graphs.captured >= 2);
     CHECK(captured_run.graphs.launched > captured_run.graphs.captured);
     if (recompute == layers::Recompute{layers::Activation::layer}) continue;
-    // Forwards, backwards and, once, one that tells.
     const auto each = meetings_of(options);
     const auto [captured, graphs, launched, bytes] = captured_run.graphs;
-    bool found = false;
+    bool found = false;  // forwards, backwards and, once, one that tells
     for (std::size_t forwards = 0; forwards <= captured; ++forwards) {
       found = found || graphs == forwards * (each.forward + 1) +
                                      (captured - forwards) * (each.backward + 1) + each.told;

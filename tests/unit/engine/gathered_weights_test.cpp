@@ -59,7 +59,8 @@ class LateEngine {
     const auto& options = engine->options();
     for (int index = 0; index < options.schedule.micro_batches; ++index) {
       auto& batch = engine->batch(index);
-      for (std::int64_t at = 0; at < options.schedule.sequence_length; ++at) {
+      const auto rows = options.schedule.micro_batch * options.schedule.sequence_length;
+      for (std::int64_t at = 0; at < rows; ++at) {
         batch.tokens.i32()[at] = static_cast<std::int32_t>((7 * at + index) % 97);
         batch.targets.i32()[at] = static_cast<std::int32_t>((7 * at + index + 7) % 97);
       }
@@ -137,6 +138,38 @@ TEST_CASE("a unit is gathered while the one before computes, there and back") {
   CHECK(most <= in_largest);
   // Nothing computes before the table is there.
   CHECK(at_once == std::ssize(buckets.at({model::Place::Kind::embedding, 0})));
+}
+
+TEST_CASE("halves of a micro-batch, which lease two layers for a moment, gather as far ahead") {
+  auto options = testing::options_of_stage(layout::Mesh::of(2, 2, 2), 0, 10);
+  options.model.architecture = model::Architecture::llama;
+  options.sharding.zero_level = 3;
+  options.schedule.micro_batch = 2;
+  struct Gathers {
+    std::size_t all = 0;
+    std::size_t waited_at_once = 0;
+    bool operator==(const Gathers&) const = default;
+  };
+  const auto gathers = [&](layers::TensorOverlap overlap) {
+    options.schedule.tensor_overlap = overlap;
+    LateEngine late(options);
+    late.step(1);
+    Gathers found;
+    std::map<const void*, std::int64_t> starts;
+    for (const auto& event : late.log.events) {
+      if (event.kind == Kind::start) {
+        starts[event.whole] = event.time;
+        ++found.all;
+      } else if (starts.at(event.whole) == event.time) {
+        ++found.waited_at_once;
+      }
+    }
+    return found;
+  };
+  const auto whole = gathers(layers::TensorOverlap::plain);
+  CHECK(whole.all > 50);
+  CHECK(whole.waited_at_once < 20);
+  CHECK(gathers(layers::TensorOverlap::halves) == whole);
 }
 
 TEST_CASE("a step after an update reads what was updated, and an evaluation does") {
