@@ -26,10 +26,10 @@ layers::TensorOverlap tensor_overlap_of(const EngineOptions& options) {
   const auto& schedule = options.schedule;
   const int tensor = options.sharding.mesh.degree(Axis::tensor);
   const bool on_gpus = options.numerics.gpu_attention.has_value();
-  if (!on_gpus || tensor == 1 || schedule.micro_batch == 1) return TensorOverlap::plain;
+  if (!on_gpus || tensor == 1) return TensorOverlap::plain;
   const ownership::MachineSpeeds machine;
-  const auto elements = static_cast<double>(schedule.micro_batch / 2 * schedule.sequence_length *
-                                            options.model.hidden_size);
+  const auto elements = static_cast<double>(schedule.micro_batch * schedule.sequence_length *
+                                            options.model.hidden_size / 2);
   const double bytes = elements * static_cast<double>(device::size_of(options.numerics.dtype));
   constexpr int products_beside = 3;
   const double more = machine.collective_seconds + products_beside * machine.launch_seconds;

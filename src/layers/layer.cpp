@@ -172,11 +172,12 @@ LayerActivations TransformerLayer::restored(const MicroBatch& batch, const Tenso
 
 void TransformerLayer::backward(const MicroBatch& batch, const Tensor& x,
                                 const LayerActivations& kept, const Tensor& d_out,
-                                const Tensor& d_x) const {
+                                const Tensor& d_x, BackwardRooms& rooms) const {
   const device::ArenaScope scope(context_.workspace);
   LayerActivations again;
   if (!discarded_.empty()) again = restored(batch, x, kept, {});
-  propagate(batch, x, discarded_.empty() ? kept : again, d_out, d_x, Weights::beside_sum, {});
+  propagate(batch, x, discarded_.empty() ? kept : again, d_out, d_x, Weights::beside_collectives,
+            {}, rooms);
 }
 
 bool TransformerLayer::weights_read_output_gradient() const {
@@ -194,11 +195,12 @@ LayerGradients TransformerLayer::allocate_left(device::Arena& arena) const {
 
 void TransformerLayer::backward_input(const MicroBatch& batch, const Tensor& x,
                                       const LayerActivations& kept, const Tensor& d_out,
-                                      const Tensor& d_x, const LayerGradients& left) const {
+                                      const Tensor& d_x, const LayerGradients& left,
+                                      BackwardRooms& rooms) const {
   const device::ArenaScope scope(context_.workspace);
   LayerActivations again;
   if (!discarded_.empty()) again = restored(batch, x, kept, left);
-  propagate(batch, x, discarded_.empty() ? kept : again, d_out, d_x, Weights::later, left);
+  propagate(batch, x, discarded_.empty() ? kept : again, d_out, d_x, Weights::later, left, rooms);
 }
 
 void TransformerLayer::backward_weight(const LayerOperands& kept, const Tensor& d_out,
@@ -211,15 +213,17 @@ void TransformerLayer::backward_weight(const LayerOperands& kept, const Tensor& 
 
 void TransformerLayer::propagate(const MicroBatch& batch, const Tensor& x,
                                  const LayerActivations& whole, const Tensor& d_out,
-                                 const Tensor& d_x, Weights weights,
-                                 const LayerGradients& left) const {
+                                 const Tensor& d_x, Weights weights, const LayerGradients& left,
+                                 BackwardRooms& rooms) const {
+  using Beside = WeightProducts::Beside;
   BackwardSpan span(layer_);
   auto& arena = context_.workspace;
   const bool is_together = weights != Weights::later;
-  // Two rooms take turns: what one part gathers into, the other's terms are in.
-  const Tensor rooms[] = {room_for_rows(context_, arena), room_for_rows(context_, arena)};
   const bool gathers_inputs = is_together && !(whole.channel->all_rows && whole.mixer->all_rows);
   const auto inputs = gathers_inputs ? room_for_rows(context_, arena) : Tensor{};
+  // The channel part's input is still read where its weights lie beside the mixer's sum.
+  const bool has_own = gathers_inputs && cuts_weights(context_);
+  const auto mixer_inputs = has_own ? room_for_rows(context_, arena) : inputs;
   const auto with_room = [&](const LayerPart& part, const PartActivations& kept,
                              PartGradients given) {
     if (!given.d_wide) given.d_wide = part.place_of_gradient(arena, kept);
@@ -227,21 +231,35 @@ void TransformerLayer::propagate(const MicroBatch& batch, const Tensor& x,
   };
   PartBackward channel(context_, *channel_, *whole.channel,
                        with_room(*channel_, *whole.channel, left.channel),
-                       {rooms[0], rooms[1], inputs});
+                       {rooms.turns[0], rooms.turns[1], inputs});
   PartBackward mixer(context_, *mixer_, *whole.mixer, with_room(*mixer_, *whole.mixer, left.mixer),
-                     {rooms[1], rooms[0], inputs});
+                     {rooms.turns[1], rooms.turns[0], mixer_inputs});
+  WeightProducts products(span);
+  if (is_together) products.add(context_, channel, mixer);
   const auto stays = left.mixer.d_out;
   const auto d_norm = context_.stream(arena);
   const auto d_sum = stays && weights_read_output_gradient() ? stays : context_.stream(arena);
 
   const auto d_channel = through_dropout(batch, "dropout.mlp.output", d_out, left.channel.d_out);
-  const bool is_gathered_next = is_together && rooms[0];
-  channel.run(batch, d_channel, d_norm, is_gathered_next ? Weights::beside_gather : weights,
-              nullptr, span);
+  channel.start(d_channel, std::exchange(rooms.d_out, {}));
+  if (is_together) channel.start_input_gather();
+  auto sum = channel.run(batch, d_norm);
+  products.run(Beside::channel_sum);
+  sum.join();
   channel_norm_.backward(d_norm, whole.sum, whole.channel_norm, d_out, d_sum);
   const auto d_mixer = through_dropout(batch, "dropout.attention.output", d_sum, stays);
-  mixer.run(batch, d_mixer, d_norm, weights, &channel, span);
+  mixer.start(d_mixer);
+  products.run(Beside::mixer_gather);
+  if (is_together) mixer.start_input_gather();
+  sum = mixer.run(batch, d_norm);
+  products.run(Beside::mixer_sum);
+  sum.join();
   mixer_norm_.backward(d_norm, x, whole.mixer_norm, d_sum, d_x);
+  // A mask would come before the gather.
+  if (products.any(Beside::next_gather) && rooms.goes_on && batch.dropout == 0.0F) {
+    rooms.d_out = start_gather_rows(context_, d_x, rooms.turns[0]);
+  }
+  products.run(Beside::next_gather);
 }
 
 void TransformerLayer::add_weight_gradients(const LayerPart& part, const PartOperands& kept,
@@ -250,7 +268,8 @@ void TransformerLayer::add_weight_gradients(const LayerPart& part, const PartOpe
   left.d_out = gather_rows(context_, d_out);
   if (!left.d_wide) left.d_wide = kept.wide;
   part.backward_weight_back(kept.middle ? kept.middle : left.middle, left);
-  part.backward_weight_wide(gather_rows(context_, kept.input ? kept.input : left.input), left);
+  part.backward_weight_wide(gather_rows(context_, kept.input ? kept.input : left.input), left,
+                            WideColumns::all);
 }
 
 }  // namespace trireme::layers

@@ -85,7 +85,7 @@ class TransformerLayer {
   // x, d_out, d_x: [local_rows, hidden].
   /// All gradients: those of matrices while those of inputs are summed over ranks.
   void backward(const MicroBatch& batch, const device::Tensor& x, const LayerActivations& kept,
-                const device::Tensor& d_out, const device::Tensor& d_x) const;
+                const device::Tensor& d_out, const device::Tensor& d_x, BackwardRooms& rooms) const;
 
   /// Room for what backward_input leaves, where backward_weight comes later.
   LayerGradients allocate_left(device::Arena& arena) const;
@@ -95,7 +95,8 @@ class TransformerLayer {
   /// The input's gradient, and those of the norms' weights.
   void backward_input(const MicroBatch& batch, const device::Tensor& x,
                       const LayerActivations& kept, const device::Tensor& d_out,
-                      const device::Tensor& d_x, const LayerGradients& left) const;
+                      const device::Tensor& d_x, const LayerGradients& left,
+                      BackwardRooms& rooms) const;
   /// Gradients of the matrices, from what is kept and left.
   void backward_weight(const LayerOperands& kept, const device::Tensor& d_out,
                        const LayerGradients& left) const;
@@ -116,7 +117,7 @@ class TransformerLayer {
   /// it in the workspace, in the caller's scope.
   void propagate(const MicroBatch& batch, const device::Tensor& x, const LayerActivations& whole,
                  const device::Tensor& d_out, const device::Tensor& d_x, Weights weights,
-                 const LayerGradients& left) const;
+                 const LayerGradients& left, BackwardRooms& rooms) const;
   /// Gradients of a part's matrices; d_out: [local_rows, hidden].
   void add_weight_gradients(const LayerPart& part, const PartOperands& kept,
                             const device::Tensor& d_out, PartGradients left) const;

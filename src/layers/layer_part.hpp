@@ -33,6 +33,9 @@ struct PartActivations {
   device::Tensor middle;    // [rows, width]: what the row-parallel GEMM back reads
 };
 
+/// Columns of the column-parallel GEMM's output: of its matrix, rows.
+enum class WideColumns { all, first_half, second_half };
+
 /// Tensors that backward_input leaves for the weights' gradients.
 struct PartGradients {
   device::Tensor d_out;   // [rows, hidden]: of the part's output; left for later: the local rows
@@ -93,8 +96,8 @@ class LayerPart {
   virtual void backward_weight_back(const device::Tensor& middle,
                                     const PartGradients& gradients) const = 0;
   /// Gradients of the column-parallel GEMM: reads d_wide and the input of all rows.
-  virtual void backward_weight_wide(const device::Tensor& rows,
-                                    const PartGradients& gradients) const = 0;
+  virtual void backward_weight_wide(const device::Tensor& rows, const PartGradients& gradients,
+                                    WideColumns columns) const = 0;
 };
 
 /// Part that mixes the rows of a sequence: attention.

@@ -55,4 +55,14 @@ void linear_forward(const StageContext& context, const Tensor& x, const Matrix& 
   context.kernels.issue(device::LinearForwardQuantised{of_x, of_weight, bias, y});
 }
 
+void add_weight_gradient(const StageContext& context, const Tensor& d_y, const Tensor& x,
+                         const Matrix& matrix, WideColumns columns) {
+  const auto width = d_y.dim(1);
+  const auto begin = columns == WideColumns::second_half ? width / 2 : 0;
+  const auto count = (columns == WideColumns::first_half ? width / 2 : width) - begin;
+  const auto d_bias = matrix.d_bias ? matrix.d_bias.slice(0, begin, count) : matrix.d_bias;
+  context.kernels.issue(device::LinearBackwardWeight{
+      d_y.slice(1, begin, count), x, matrix.d_weight.slice(0, begin, count), d_bias});
+}
+
 }  // namespace trireme::layers

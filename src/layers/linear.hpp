@@ -3,6 +3,7 @@
 
 #include "trireme/layers/stage_context.hpp"
 
+#include "layers/layer_part.hpp"
 #include "layers/weights.hpp"
 
 namespace trireme::layers {
@@ -13,5 +14,9 @@ namespace trireme::layers {
 /// while the GEMM runs, but for a weight's that is kept.
 void linear_forward(const StageContext& context, const device::Tensor& x, const Matrix& matrix,
                     const device::Tensor& bias, const device::Tensor& y);
+
+/// Adds the gradients of a matrix's rows, and of its bias, of those columns of d_y.
+void add_weight_gradient(const StageContext& context, const device::Tensor& d_y,
+                         const device::Tensor& x, const Matrix& matrix, WideColumns columns);
 
 }  // namespace trireme::layers

@@ -166,9 +166,9 @@ void MlpBlock::backward_weight_back(const Tensor& middle, const PartGradients& g
       device::LinearBackwardWeight{gradients.d_out, middle, down_.d_weight, down_.d_bias});
 }
 
-void MlpBlock::backward_weight_wide(const Tensor& rows, const PartGradients& gradients) const {
-  context_.kernels.issue(
-      device::LinearBackwardWeight{gradients.d_wide, rows, wide_.d_weight, wide_.d_bias});
+void MlpBlock::backward_weight_wide(const Tensor& rows, const PartGradients& gradients,
+                                    WideColumns columns) const {
+  add_weight_gradient(context_, gradients.d_wide, rows, wide_, columns);
 }
 
 }  // namespace trireme::layers

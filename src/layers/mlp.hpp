@@ -35,8 +35,8 @@ class MlpBlock final : public ChannelPart {
                       const PartGradients& gradients, const device::Tensor& terms) const override;
   void backward_weight_back(const device::Tensor& middle,
                             const PartGradients& gradients) const override;
-  void backward_weight_wide(const device::Tensor& rows,
-                            const PartGradients& gradients) const override;
+  void backward_weight_wide(const device::Tensor& rows, const PartGradients& gradients,
+                            WideColumns columns) const override;
 
  private:
   device::Tensor place_of_wide(device::Arena& arena) const;

@@ -86,20 +86,25 @@ struct Chunk::Parts {
     return {model::Place::Kind::layer, role.layers.begin + static_cast<int>(layer)};
   }
 
-  /// Walks down the layers with the gradient of the chunk's output: act(layer, d_out, d_x). A
-  /// gradient between layers is where `left` has room for it, if there is one, or takes turns.
+  /// Walks down the layers with the gradient of the chunk's output: act(layer, d_out, d_x, rooms).
+  /// A gradient between layers is where `left` has room for it, if there is one, or takes turns.
   template <typename Act>
   void walk_down(const Slot& held, const Left* left, const Tensor& d_output, const Tensor& d_input,
                  const MicroBatch& batch, const Act& act) const {
     // Two buffers take turns as the gradient that travels down the layers.
     const Tensor turns[] = {context.stream(context.workspace), context.stream(context.workspace)};
+    BackwardRooms rooms;
+    if (!layers.empty()) {
+      for (auto& room : rooms.turns) room = room_for_rows(context, context.workspace);
+    }
     Tensor d_out = head ? held.head_gradient : d_output;
     for (std::size_t layer = layers.size(); layer-- > 0;) {
       Tensor d_x = layer == 0 && !embedding ? d_input : turns[layer % 2];
       if (layer > 0 && left != nullptr && left->outputs[layer - 1]) d_x = left->outputs[layer - 1];
       {
         const WeightLease lease(context.weights, model_place_of(layer), Pass::backward_input);
-        act(layer, d_out, d_x);
+        rooms.goes_on = layer > 0;
+        act(layer, d_out, d_x, rooms);
       }
       context.progress();
       d_out = d_x;
@@ -220,12 +225,13 @@ void Chunk::backward(const MicroBatch& batch, Places places, const Tensor& input
   const device::ArenaScope scope(parts_->context.workspace);
   if (parts_->head) completed(head_place);
   if (!parts_->embedding) held.boundaries[0] = input;
-  parts_->walk_down(held, nullptr, d_output, d_input, batch,
-                    [&](std::size_t layer, const Tensor& d_out, const Tensor& d_x) {
-                      parts_->layers[layer].backward(batch, held.boundaries[layer],
-                                                     held.layers[layer], d_out, d_x);
-                      completed(parts_->model_place_of(layer));
-                    });
+  parts_->walk_down(
+      held, nullptr, d_output, d_input, batch,
+      [&](std::size_t layer, const Tensor& d_out, const Tensor& d_x, BackwardRooms& rooms) {
+        parts_->layers[layer].backward(batch, held.boundaries[layer], held.layers[layer], d_out,
+                                       d_x, rooms);
+        completed(parts_->model_place_of(layer));
+      });
   if (parts_->embedding) completed(table_place);
 }
 
@@ -235,12 +241,12 @@ void Chunk::backward_input(const MicroBatch& batch, Places places, const Tensor&
   const auto& left = parts_->all_left[static_cast<std::size_t>(places.left)];
   const device::ArenaScope scope(parts_->context.workspace);
   if (!parts_->embedding) held.boundaries[0] = input;
-  parts_->walk_down(held, &left, d_output, d_input, batch,
-                    [&](std::size_t layer, const Tensor& d_out, const Tensor& d_x) {
-                      parts_->layers[layer].backward_input(batch, held.boundaries[layer],
-                                                           held.layers[layer], d_out, d_x,
-                                                           left.layers[layer]);
-                    });
+  parts_->walk_down(
+      held, &left, d_output, d_input, batch,
+      [&](std::size_t layer, const Tensor& d_out, const Tensor& d_x, BackwardRooms& rooms) {
+        parts_->layers[layer].backward_input(batch, held.boundaries[layer], held.layers[layer],
+                                             d_out, d_x, left.layers[layer], rooms);
+      });
 }
 
 void Chunk::backward_weight(Places places, const Tensor& d_output,

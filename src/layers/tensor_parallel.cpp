@@ -8,10 +8,6 @@
 namespace trireme::layers {
 namespace {
 
-bool splits_rows(const StageContext& context) {
-  return context.sequence_parallel == model::SequenceParallel::on && context.tensor.size() > 1;
-}
-
 device::Tensor all_rows_like(const StageContext& context, const device::Tensor& local) {
   return context.workspace.allocate(local.dtype(), {context.rows(), local.dim(1)});
 }
@@ -43,6 +39,10 @@ void Pending::join() {
   in_tensor_time(*context_, [this] { work_.wait_on_stream(); });
   leases_.clear();
   context_ = nullptr;
+}
+
+bool splits_rows(const StageContext& context) {
+  return context.sequence_parallel == model::SequenceParallel::on && context.tensor.size() > 1;
 }
 
 void gather(const StageContext& context, const device::Tensor& own, const device::Tensor& all) {

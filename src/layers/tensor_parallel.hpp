@@ -48,6 +48,9 @@ struct PendingRows {
 /// Gather of what each rank has, in the order of the ranks.
 void gather(const StageContext& context, const device::Tensor& own, const device::Tensor& all);
 
+/// Whether ranks have parts of the residual stream's rows.
+bool splits_rows(const StageContext& context);
+
 /// Room for all rows of the residual stream; nothing where a rank has all of them.
 device::Tensor room_for_rows(const StageContext& context, device::Arena& arena);
 /// All rows of a tensor of which this rank has the local ones: gathered into `room`, or into the

@@ -30,8 +30,9 @@ enum class LinearForward {
 enum class TensorOverlap {
   plain,  ///< gradients of weights
   /// And forward of half a micro-batch's sequences, where there are several, beside collectives of
-  /// the other half. Bits stay where a row's product does not depend on how many there are. Not
-  /// with FP8, which has one scale for a tensor.
+  /// the other half; not with FP8, which has one scale for a tensor. The largest gradient of a
+  /// layer's weights is made in halves, too, so that some lies beside each collective of backward.
+  /// Bits stay where a row's product does not depend on how many there are, nor a column's.
   halves
 };
 

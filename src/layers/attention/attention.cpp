@@ -263,10 +263,9 @@ void AttentionBlock::backward_weight_back(const Tensor& middle,
       device::LinearBackwardWeight{gradients.d_out, middle, output_.d_weight, output_.d_bias});
 }
 
-void AttentionBlock::backward_weight_wide(const Tensor& rows,
-                                          const PartGradients& gradients) const {
-  context_.kernels.issue(
-      device::LinearBackwardWeight{gradients.d_wide, rows, qkv_.d_weight, qkv_.d_bias});
+void AttentionBlock::backward_weight_wide(const Tensor& rows, const PartGradients& gradients,
+                                          WideColumns columns) const {
+  add_weight_gradient(context_, gradients.d_wide, rows, qkv_, columns);
 }
 
 }  // namespace trireme::layers

@@ -43,8 +43,8 @@ class AttentionBlock final : public Mixer {
                       const PartGradients& gradients, const device::Tensor& terms) const override;
   void backward_weight_back(const device::Tensor& middle,
                             const PartGradients& gradients) const override;
-  void backward_weight_wide(const device::Tensor& rows,
-                            const PartGradients& gradients) const override;
+  void backward_weight_wide(const device::Tensor& rows, const PartGradients& gradients,
+                            WideColumns columns) const override;
   KeyValueCache make_cache(device::Arena& arena,
                            const DecoderStage::Capacity& capacity) const override;
   void decode(const CachedRows& rows, const PartActivations& working,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of tensor parallelism's collectives a layer hides, counted: an engine's own operations
-// on a timeline of two streams, at constants that are written here.
+// Counts how much of tensor parallelism's collectives a layer hides: an engine's own operations on
+// a timeline of two streams, at constants that are written here. The eight layers of the chunk are
+// those of one of four stages of Llama-3 8B.
 #include "trireme/comm/axis_groups.hpp"
 #include "trireme/device/pricing.hpp"
 #include "trireme/engine/engine.hpp"
@@ -227,7 +228,7 @@ TEST_CASE("backward computes weights' gradients beside collectives: of 8B on 8 r
   CHECK(backward.hidden() > 0.65);
 }
 
-TEST_CASE("forward computes one half beside collectives of the other: of 8B on 8 ranks, counted") {
+TEST_CASE("halves leave a fifth of collectives at most that nothing hides: of 8B on 8, counted") {
   Timeline cut;
   run_on(cut, eight_billion_in_eight(SequenceParallel::on, TensorOverlap::halves));
   const auto all_cut = print_all("sequence parallel, halves of 2 x 4096 rows", cut);
@@ -236,7 +237,9 @@ TEST_CASE("forward computes one half beside collectives of the other: of 8B on 8
   // The first half's gather at the begin of the chunk, the second one's sum at its end.
   CHECK(forward.joined_at_start == 2);
   CHECK(forward.hidden() > 0.7);
-  CHECK(all_cut.hidden() > 0.7);
+  CHECK(cut.of(Pass::backward).count == 6 * layer_count);
+  CHECK(cut.of(Pass::backward).hidden() > 0.9);
+  CHECK(all_cut.hidden() > 0.8);
 
   Timeline whole;
   run_on(whole, eight_billion_in_eight(SequenceParallel::off, TensorOverlap::halves));
@@ -244,22 +247,19 @@ TEST_CASE("forward computes one half beside collectives of the other: of 8B on 8
   forward = whole.of(Pass::forward);
   CHECK(forward.count == 4 * layer_count);
   CHECK(forward.hidden() > 0.7);
-  CHECK(all_whole.hidden() > 0.7);
+  CHECK(all_whole.hidden() > 0.8);
 
   Timeline longer;
   run_on(longer, eight_billion_in_eight(SequenceParallel::on, TensorOverlap::halves, 8192));
   print_all("sequence parallel, halves of 2 x 8192 rows", longer);
 }
 
-TEST_CASE("forward takes halves on GPUs, where their collectives take longer than starting more") {
+TEST_CASE("halves are for GPUs, where their collectives take longer than starting more") {
   auto options = eight_billion_in_eight(SequenceParallel::on, TensorOverlap::plain);
   CHECK(engine::tensor_overlap_of(options) == TensorOverlap::plain);
   options.numerics.gpu_attention.emplace();
   CHECK(engine::tensor_overlap_of(options) == TensorOverlap::halves);
   auto other = options;
-  other.schedule.micro_batch = 1;
-  CHECK(engine::tensor_overlap_of(other) == TensorOverlap::plain);
-  other = options;
   other.sharding.mesh = layout::Mesh::of(1, 1, 1);
   CHECK(engine::tensor_overlap_of(other) == TensorOverlap::plain);
   // 35 us of a link of 370 GB/s: 1,581 rows of 4,096 numbers in bf16.

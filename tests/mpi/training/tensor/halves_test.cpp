@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers' forward in two halves of a micro-batch has the bits of forward of all its rows, whatever
-// is cut, gathered, dropped, computed again or launched as graphs.
+// Halves of a micro-batch in forward, and of a layer's largest weight gradient in backward, give
+// the bits of the whole, whatever is cut, gathered, dropped or computed again.
 #include "trireme/engine/measure.hpp"
 
 #include "mpi/training/training.hpp"
@@ -101,6 +101,9 @@ TEST_CASE("halves train the three families as whole micro-batches do, also unequ
       must_train_alike_both_ways(options);
       options.schedule.micro_batch = 3;
       options.schedule.micro_batches = 2;
+      must_train_alike_both_ways(options);
+      // Backward alone has halves.
+      options.schedule.micro_batch = 1;
       must_train_alike_both_ways(options);
     }
   }

@@ -82,8 +82,9 @@ TEST_CASE("a product over no rows writes nothing and one over ever new shapes ke
 TEST_CASE("a row of a cpu product has the same bits among however many others") {
   const auto dtype = GENERATE(DType::f32, DType::bf16);
   const auto kernels = cpu::make_kernels(1, cpu::best_isa());
-  const Lengths products[] = {{24, 48, 160}, {36, 40, 24},   {512, 256, 768},  {771, 300, 96},
-                              {64, 16, 97},  {1536, 64, 36}, {1024, 2050, 40}, {90, 1000, 513}};
+  const Lengths products[] = {{24, 48, 160},  {36, 40, 24},    {512, 256, 768},  {771, 300, 96},
+                              {64, 16, 97},   {1536, 64, 36},  {1024, 2050, 40}, {90, 1000, 513},
+                              {33, 8192, 64}, {6, 4096, 1024}, {2048, 4096, 24}, {130, 3000, 130}};
   for (const auto& [rows, in, out] : products) {
     TestTensor x(dtype, {rows, in});
     TestTensor w(dtype, {out, in});
@@ -104,6 +105,37 @@ TEST_CASE("a row of a cpu product has the same bits among however many others") 
       multiply(first, rows - first);
       CHECK(parts.values() == whole.values());
     }
+  }
+}
+
+// The sum over rows is blocked by the shape of the result.
+TEST_CASE("half of a cpu weight gradient is that of the whole, but for rounding") {
+  const auto dtype = GENERATE(DType::f32, DType::bf16);
+  const auto kernels = cpu::make_kernels(1, cpu::best_isa());
+  const Lengths products[] = {{24, 48, 80}, {36, 40, 50},   {512, 256, 1536}, {771, 300, 98},
+                              {64, 16, 97}, {2048, 64, 36}, {4096, 24, 40},   {90, 1000, 513}};
+  for (const auto& [rows, in, out] : products) {
+    CAPTURE(rows, in, out);
+    TestTensor x(dtype, {rows, in});
+    TestTensor dy(dtype, {rows, out});
+    TestTensor whole(DType::f32, {out, in});
+    TestTensor whole_bias(DType::f32, {out});
+    TestTensor halves(DType::f32, {out, in});
+    TestTensor halves_bias(DType::f32, {out});
+    x.randomise(1);
+    dy.randomise(2);
+    for (auto* sums : {&whole, &halves}) sums->randomise(3);
+    for (auto* sums : {&whole_bias, &halves_bias}) sums->randomise(4);
+    kernels->issue(LinearBackwardWeight{dy, x, whole, whole_bias});
+    const auto add = [&](std::int64_t begin, std::int64_t count) {
+      kernels->issue(LinearBackwardWeight{dy.view().slice(1, begin, count), x,
+                                          halves.view().slice(0, begin, count),
+                                          halves_bias.view().slice(0, begin, count)});
+    };
+    add(0, out / 2);
+    add(out / 2, out - out / 2);
+    CHECK(relative_error(halves.values(), whole.values()) < 1e-6);
+    CHECK(halves_bias.values() == whole_bias.values());
   }
 }
 
