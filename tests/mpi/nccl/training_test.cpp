@@ -120,6 +120,34 @@ TEST_CASE("parameters are gathered while forward computes, from CUDA graphs too,
   CHECK(nccl->alive() == 0);
 }
 
+TEST_CASE("halves beside collectives of NCCL train as the whole, in any order that events allow") {
+  const int ranks = mpi().world_size();
+  if (ranks != 2 && ranks != 4) return;
+  const auto sequence = GENERATE(model::SequenceParallel::off, model::SequenceParallel::on);
+  const auto micro_batch = GENERATE(2, 3);
+  auto options = options_for(layout::Mesh::of(1, 1, ranks), 0);
+  options.model.num_hidden_layers = 3;
+  options.schedule.micro_batch = micro_batch;
+  options.sharding.sequence_parallel = sequence;
+  const auto nccl = make_fake_nccl(mpi(), everybody());
+  const auto whole = train_over_nccl(*nccl, options);
+  CHECK(nccl->calls["ncclBroadcast"] == 0);
+  options.schedule.tensor_overlap = layers::TensorOverlap::halves;
+  const auto expected = train_over_nccl(*nccl, options);
+  CHECK(distance(expected, whole) <= 1e-6);
+  // Unequal parts of a half's rows.
+  CHECK((nccl->calls["ncclBroadcast"] > 0) == (sequence == model::SequenceParallel::on));
+  const auto rank = static_cast<std::uint64_t>(mpi().world_rank().value());
+  for (const auto graphs : {engine::CudaGraphs::no, engine::CudaGraphs::yes}) {
+    options.memory.cuda_graphs = graphs;
+    for (const auto& haste : {Haste{Haste::Kind::eager}, Haste{Haste::Kind::mixed, 700 + rank}}) {
+      still_going("another order");
+      CHECK(train_over_nccl(*nccl, options, haste) == expected);
+    }
+  }
+  CHECK(nccl->aborted == 0);
+}
+
 TEST_CASE("a gather of parameters that never ends is named at the deadline, in the next schedule") {
   if (mpi().world_size() < 2) return;
   still_going("a gather that never ends");
