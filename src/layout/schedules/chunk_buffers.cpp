@@ -2,6 +2,8 @@
 #include "trireme/layout/chunk_buffers.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 
 namespace trireme::layout {
 namespace {
@@ -38,23 +40,50 @@ struct Use {
   ChunkPlace reader;
 };
 
-/// Most micro-batches that use buffers at once.
-int peak(const std::vector<Action>& actions, const Use& use) {
-  int held = 0;
-  int most = 0;
-  for (const auto& action : actions) {
-    if (is(action, use.written, use.writer)) most = std::max(most, ++held);
-    if (is(action, use.read, use.reader)) --held;
+/// Actions of a stage by chunk, so that what two chunks need of each other takes no look at those
+/// of all others.
+class ActionsByChunk {
+ public:
+  ActionsByChunk(const std::vector<Action>& actions, int chunks)
+      : actions_(actions), places_(static_cast<std::size_t>(chunks)) {
+    for (std::size_t place = 0; place < actions.size(); ++place) {
+      places_[static_cast<std::size_t>(actions[place].virtual_stage)].push_back(place);
+    }
   }
-  return most;
-}
+
+  /// Most micro-batches that use buffers at once.
+  int peak(const Use& use) const {
+    int held = 0;
+    int most = 0;
+    for (const auto place : places_of(use.writer.virtual_stage, use.reader.virtual_stage)) {
+      const auto& action = actions_[place];
+      if (is(action, use.written, use.writer)) most = std::max(most, ++held);
+      if (is(action, use.read, use.reader)) --held;
+    }
+    return most;
+  }
+
+ private:
+  std::vector<std::size_t> places_of(int one, int other) const {
+    const auto& of_one = places_[static_cast<std::size_t>(one)];
+    if (one == other) return of_one;
+    const auto& of_other = places_[static_cast<std::size_t>(other)];
+    std::vector<std::size_t> both;
+    std::merge(of_one.begin(), of_one.end(), of_other.begin(), of_other.end(),
+               std::back_inserter(both));
+    return both;
+  }
+
+  const std::vector<Action>& actions_;
+  std::vector<std::vector<std::size_t>> places_;  // [chunk], in actions_
+};
 
 /// Buffers of what comes from `giver`, which the reader's own action takes until `last` of its own.
-int received(const std::vector<Action>& actions, ChunkPlace giver, ChunkPlace reader, Event given,
+int received(const ActionsByChunk& actions, ChunkPlace giver, ChunkPlace reader, Event given,
              Event last) {
   if (giver == no_place) return 0;
-  if (giver.stage == reader.stage) return peak(actions, {given, giver, last, reader});
-  return peak(actions, {given, reader, last, reader}) + 1;
+  if (giver.stage == reader.stage) return actions.peak({given, giver, last, reader});
+  return actions.peak({given, reader, last, reader}) + 1;
 }
 
 /// Smallest length of at least `needed` that divides the period, or that the period divides.
@@ -77,7 +106,9 @@ std::vector<ChunkBuffers> with_common_period(std::vector<ChunkBuffers> buffers) 
 
 std::vector<ChunkBuffers> chunk_buffers(const Schedule& schedule, int stage, Passes passes) {
   const auto placement = schedule.placement();
-  const auto& actions = schedule.actions[static_cast<std::size_t>(stage)];
+  const auto& all = schedule.actions[static_cast<std::size_t>(stage)];
+  const ActionsByChunk actions(all, schedule.virtual_stages);
+  const bool splits = splits_backward(all);
   std::vector<ChunkBuffers> buffers;
   for (int chunk = 0; chunk < schedule.virtual_stages; ++chunk) {
     const ChunkPlace here{stage, chunk};
@@ -87,10 +118,10 @@ std::vector<ChunkBuffers> chunk_buffers(const Schedule& schedule, int stage, Pas
           received(actions, placement.previous(here), here, Event::forward, Event::forward);
       continue;
     }
-    needs.activations = peak(actions, {Event::forward, here, Event::input_gradient, here});
-    needs.operands = peak(actions, {Event::forward, here, Event::weight_gradient, here});
-    if (splits_backward(actions)) {
-      needs.left = peak(actions, {Event::input_gradient, here, Event::weight_gradient, here});
+    needs.activations = actions.peak({Event::forward, here, Event::input_gradient, here});
+    needs.operands = actions.peak({Event::forward, here, Event::weight_gradient, here});
+    if (splits) {
+      needs.left = actions.peak({Event::input_gradient, here, Event::weight_gradient, here});
     }
     needs.inputs =
         received(actions, placement.previous(here), here, Event::forward, Event::input_gradient);

@@ -5,6 +5,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <cstddef>
+
 using namespace trireme::layout;
 using namespace trireme::tests;
 
@@ -110,4 +113,40 @@ TEST_CASE("chunks of one stage hand over without a message that arrives early") 
   CHECK(chunks[1].inputs == 1);
   CHECK(chunks[0].output_gradients == 1);
   CHECK(chunks[1].output_gradients == 0);
+}
+
+TEST_CASE("where each chunk takes all micro-batches before the next, all have buffers for all") {
+  constexpr int chunks = 128;
+  constexpr int micro_batches = 256;
+  const auto buffers = chunk_buffers(breadth_first(chunks, micro_batches), 0, Passes::both);
+  REQUIRE(buffers.size() == chunks);
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    const auto& needs = buffers[static_cast<std::size_t>(chunk)];
+    CHECK(needs.activations == micro_batches);
+    CHECK(needs.operands == micro_batches);
+    CHECK(needs.left == 0);
+    CHECK(needs.inputs == (chunk == 0 ? 0 : micro_batches));
+    CHECK(needs.output_gradients == (chunk + 1 == chunks ? 0 : micro_batches));
+  }
+}
+
+TEST_CASE("a chunk's activations are those that a look at all of its stage's actions finds") {
+  for (const auto kind : {one_f, interleaved, zb_v}) {
+    const auto schedule = made(kind, 4, 8, has_virtual_stages(kind) ? 2 : 1);
+    for (int stage = 0; stage < 4; ++stage) {
+      const auto buffers = chunk_buffers(schedule, stage, Passes::both);
+      for (int chunk = 0; chunk < schedule.virtual_stages; ++chunk) {
+        int held = 0;
+        int most = 0;
+        for (const auto& action : schedule.actions[static_cast<std::size_t>(stage)]) {
+          if (action.virtual_stage != chunk) continue;
+          if (action.kind == ActionKind::forward) most = std::max(most, ++held);
+          const bool ends =
+              action.kind == ActionKind::backward || action.kind == ActionKind::backward_input;
+          if (ends) --held;
+        }
+        CHECK(buffers[static_cast<std::size_t>(chunk)].activations == most);
+      }
+    }
+  }
 }
