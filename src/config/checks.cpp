@@ -56,19 +56,11 @@ void Checker::arrangement() {
 }
 
 void Checker::zero_level() {
-  const int level = options_.parallel.zero_level;
-  if (level == 2) {
-    mistake(
-        "{} is not offered (gradients would be summed over ranks in every micro-batch, in another "
-        "order than at the other levels); use 1 or 3",
-        cited("parallel.zero_level"));
-  }
-  if (level == 3 && !options_.train.sample_prompts.empty()) {
-    mistake(
-        "{} does not go with {} (replicas continue prompts of their own, and none has all "
-        "weights); leave the prompts out, or set parallel.zero_level=1",
-        cited("train.sample_prompts"), cited("parallel.zero_level"));
-  }
+  if (options_.parallel.zero_level != 2) return;
+  mistake(
+      "{} is not offered (gradients would be summed over ranks in every micro-batch, in another "
+      "order than at the other levels); use 1 or 3",
+      cited("parallel.zero_level"));
 }
 
 void Checker::lengths() {

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <exception>
 #include <limits>
+#include <utility>
 
 namespace trireme::engine {
 
@@ -141,8 +142,23 @@ void Engine::Parts::wait_for_parameters(const model::Place& place) {
   graphs.outside([this, place] { gather->wait_for(place); });
 }
 
-void Engine::await_parameters() const {
-  parts_->finish_gathers();
+void Engine::read_parameters(const std::function<void()>& pass) const {
+  auto& parts = *parts_;
+  parts.finish_gathers();
+  if (!parts.gathered) return pass();
+  std::vector<Place> order;
+  for (const auto& places : parts.chunk_places) {
+    order.insert(order.end(), places.begin(), places.end());
+  }
+  parts.gathered->begin(std::move(order));
+  pass();
+  parts.gathered->finish();
+  // Discarded: no training step waited.
+  static_cast<void>(parts.take_weights_seconds());
+}
+
+layers::WeightSource& Engine::weights() const {
+  return *parts_->context.weights;
 }
 
 }  // namespace trireme::engine

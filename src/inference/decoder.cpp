@@ -7,6 +7,7 @@
 #include "trireme/model/stage_parameters.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace trireme::inference {
 
@@ -96,7 +97,8 @@ struct Decoder::Parts {
   layers::DecoderStage& last_chunk() { return *chunks.back(); }
   void make_buffers();
   void make_chunks();
-  void run_chunks(std::span<const layers::SequencePart> sequences, const Tensor& local_tokens,
+  /// Logits on the last stage, nothing on the others.
+  Tensor run_pass(std::span<const layers::SequencePart> sequences, const Tensor& local_tokens,
                   const Tensor& rows);
   std::int64_t widest() const;
   Tensor whole_logits(std::int64_t count);
@@ -124,6 +126,7 @@ Decoder::Parts::Parts(const DecoderOptions& given, const engine::Engine* their_e
         memory.of(Purpose::parameters).allocate(options.dtype, {own_parameters->flat().size});
     own_parameters->bind(flat_parameters, {});
   }
+  if (engine != nullptr) context.weights = &engine->weights();
   make_buffers();
   make_chunks();
   // An engine has registered its arenas as a whole.
@@ -203,9 +206,8 @@ Tensor Decoder::Parts::on_host(const Tensor& values) {
   return values.moved_to(host_logits.data());
 }
 
-void Decoder::Parts::run_chunks(std::span<const layers::SequencePart> sequences,
+Tensor Decoder::Parts::run_pass(std::span<const layers::SequencePart> sequences,
                                 const Tensor& local_tokens, const Tensor& rows) {
-  if (engine != nullptr) engine->await_parameters();
   auto& pipeline = groups.on(Axis::pipeline);
   const auto placement = options.placement();
   for (int chunk = 0; chunk < options.virtual_stages; ++chunk) {
@@ -224,6 +226,13 @@ void Decoder::Parts::run_chunks(std::span<const layers::SequencePart> sequences,
       pipeline.start_send(rows, after.stage, hidden_tag(after.virtual_stage)).wait_on_stream();
     }
   }
+  if (!is_last_stage()) return {};
+  std::int64_t index = 0;
+  for (const auto& sequence : sequences) {
+    kernels.issue(device::Copy{rows.slice(0, sequence.first_row + sequence.count - 1, 1),
+                               ends.slice(0, index++, 1)});
+  }
+  return whole_logits(index);
 }
 
 Decoder::Decoder(const DecoderOptions& options, const AxisGroups& groups, device::Kernels& kernels,
@@ -258,14 +267,14 @@ Tensor Decoder::run(std::span<const layers::SequencePart> sequences,
     parts.kernels.device().copy_in(tokens.data(), local_tokens);
     parts.kernels.device().synchronize();
   }
-  parts.run_chunks(sequences, local_tokens, hidden);
-  if (!parts.is_last_stage()) return {};
-  std::int64_t index = 0;
-  for (const auto& sequence : sequences) {
-    parts.kernels.issue(device::Copy{hidden.slice(0, sequence.first_row + sequence.count - 1, 1),
-                                     parts.ends.slice(0, index++, 1)});
+  Tensor logits;
+  const auto pass = [&] { logits = parts.run_pass(sequences, local_tokens, hidden); };
+  if (parts.engine != nullptr) {
+    parts.engine->read_parameters(pass);
+  } else {
+    pass();
   }
-  const auto logits = parts.whole_logits(index);
+  if (!parts.is_last_stage()) return {};
   if (parts.memory.of(Purpose::activations).is_measuring()) return logits;
   return parts.on_host(logits);
 }
@@ -274,6 +283,10 @@ void Decoder::run_largest() {
   const auto& options = parts_->options;
   run(largest_step(options),
       std::vector<std::int32_t>(static_cast<std::size_t>(options.rows_at_once)));
+}
+
+void Decoder::run_nobodys() {
+  run(std::array{layers::SequencePart{.count = 1}}, std::array{std::int32_t{0}});
 }
 
 void Decoder::share(std::span<std::int32_t> chosen) {

@@ -64,6 +64,14 @@ bool ReplicaDecoding::fill_slots() {
   return any;
 }
 
+bool ReplicaDecoding::goes_on(bool has_any) const {
+  if (limits_.together == nullptr) return has_any;
+  std::int32_t any = has_any ? 1 : 0;
+  limits_.together->host_group().all_reduce(device::Tensor(&any, device::DType::i32, {1}),
+                                            comm::ReduceOp::max);
+  return any != 0;
+}
+
 void ReplicaDecoding::collect() {
   parts_.clear();
   tokens_.clear();
@@ -114,8 +122,12 @@ void ReplicaDecoding::take(DecodedSequence& sequence, std::int32_t token) {
 }
 
 void ReplicaDecoding::run() {
-  while (fill_slots()) {
+  while (goes_on(fill_slots())) {
     collect();
+    if (parts_.empty()) {
+      decoder_.run_nobodys();
+      continue;
+    }
     choose(decoder_.run(parts_, tokens_));
     for (std::size_t index = 0; index < parts_.size(); ++index) {
       auto& sequence = of(parts_[index]);

@@ -46,6 +46,9 @@ struct DecodingLimits {
   std::vector<std::int32_t> stop_tokens;
   /// Adds a token to the answer; true if a stop text is complete. May be null.
   std::function<bool(DecodedSequence&, std::int32_t token)> ends_with = nullptr;
+  /// Ranks of other replicas that gather weights together with this one for each step, so that all
+  /// take as many steps as the longest; null where each has its weights whole.
+  comm::ProcessGroup* together = nullptr;
 };
 
 /// Decodes sequences of one replica side by side: the next one takes the slot of one that ends, and
@@ -58,7 +61,8 @@ class ReplicaDecoding {
   ReplicaDecoding(Decoder& decoder, const DecodingLimits& limits, const Sampling& sampling,
                   std::vector<DecodedSequence> sequences, Chosen chosen);
 
-  /// Collective over the replica. Runs until every sequence has its ending.
+  /// Collective over the replica, and over limits.together. Runs until every sequence has its
+  /// ending.
   void run();
   const std::vector<DecodedSequence>& sequences() const { return sequences_; }
 
@@ -67,6 +71,8 @@ class ReplicaDecoding {
 
   /// Gives free slots to sequences that wait; false when none is left to decode.
   bool fill_slots();
+  /// Whether there is a next step, if this replica has anything left for it or not.
+  bool goes_on(bool has_any) const;
   /// The rows of the next step: at least one of each sequence that holds a slot.
   void collect();
   void choose(const device::Tensor& logits);

@@ -100,16 +100,16 @@ base::Status check_task(const SampleTask& task, const config::Config& config,
 }
 
 DecoderOptions decoder_options(const engine::Engine& engine, const SampleTask& task) {
-  const auto& schedule = engine.schedule();
   const auto& trained = engine.options();
+  const int stages = trained.sharding.mesh.degree(layout::Axis::pipeline);
+  const auto placement = engine::placement_of(trained.schedule, stages);
   DecoderOptions options;
   options.model = trained.model;
   options.mesh = engine.sharding().options().mesh;
   options.rank = engine.sharding().options().rank;
-  options.virtual_stages = schedule.virtual_stages;
-  options.placement_kind = schedule.placement().kind;
-  options.stage_layers =
-      engine::stage_layers(trained.model, trained.schedule, schedule.stages).counts;
+  options.virtual_stages = placement.virtual_stages;
+  options.placement_kind = placement.kind;
+  options.stage_layers = engine::stage_layers(trained.model, trained.schedule, stages).counts;
   options.dtype = trained.numerics.dtype;
   options.gpu_attention = trained.numerics.gpu_attention;
   fit_to_prompts(options, sequences_of(task), usual_batch, task.max_tokens);
@@ -178,6 +178,8 @@ struct Sampler::Parts {
   SampleTask task;
   DecoderOptions options;
   comm::AxisGroups groups;
+  /// Whether each step gathers weights from all replicas.
+  bool gathers_weights = false;
   Decoder decoder;
   std::vector<DecodedSequence> sequences;
 };
@@ -187,7 +189,7 @@ Sampler::Sampler(SampleTask task, const engine::Engine& engine, const comm::Axis
   const auto options = decoder_options(engine, task);
   auto sequences = sequences_of(task);
   // NOLINTNEXTLINE(modernize-make-unique): a decoder cannot be moved to its place.
-  parts_.reset(new Parts{std::move(task), options, groups,
+  parts_.reset(new Parts{std::move(task), options, groups, engine.sharding().divides_parameters(),
                          Decoder(options, engine, groups, kernels, memory), std::move(sequences)});
 }
 
@@ -200,8 +202,9 @@ const SampleTask& Sampler::task() const {
 std::vector<Answer> Sampler::run() {
   const auto& task = parts_->task;
   auto& data = parts_->groups.on(layout::Axis::data);
-  const DecodingLimits limits{parts_->options.capacity.slots, parts_->options.rows_at_once,
-                              task.max_tokens, task.vocabulary, task.stop_tokens};
+  DecodingLimits limits{parts_->options.capacity.slots, parts_->options.rows_at_once,
+                        task.max_tokens, task.vocabulary, task.stop_tokens};
+  if (parts_->gathers_weights) limits.together = &data;
   ReplicaDecoding decoding(parts_->decoder, limits, task.sampling,
                            share_of(parts_->sequences, data),
                            [](const DecodedSequence&, std::int32_t) {});

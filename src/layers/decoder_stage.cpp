@@ -11,6 +11,7 @@
 namespace trireme::layers {
 
 using device::Tensor;
+using model::Place;
 
 struct DecoderStage::Parts {
   /// Context whose rows are those of the step at hand, as one sequence.
@@ -51,14 +52,21 @@ DecoderStage::~DecoderStage() = default;
 void DecoderStage::run(std::span<const SequencePart> parts, const Tensor& tokens,
                        const Tensor& hidden) {
   parts_->use_rows(hidden.dim(0));
-  if (parts_->embedding) parts_->embedding->decode(parts, tokens, hidden);
+  auto* const weights = parts_->context.weights;
+  if (parts_->embedding) {
+    const WeightLease lease(weights, {Place::Kind::embedding, 0}, Pass::forward);
+    parts_->embedding->decode(parts, tokens, hidden);
+  }
   for (std::size_t layer = 0; layer < parts_->layers.size(); ++layer) {
+    const int number = parts_->role.layers.begin + static_cast<int>(layer);
+    const WeightLease lease(weights, {Place::Kind::layer, number}, Pass::forward);
     parts_->layers[layer].decode({parts, parts_->caches[layer]}, hidden);
   }
 }
 
 void DecoderStage::logits(const Tensor& hidden, const Tensor& logits) {
   parts_->use_rows(hidden.dim(0));
+  const WeightLease lease(parts_->context.weights, {Place::Kind::head, 0}, Pass::forward);
   parts_->head->logits(hidden, logits);
 }
 

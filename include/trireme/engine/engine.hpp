@@ -114,12 +114,14 @@ class Engine {
 
   const layout::Schedule& schedule() const;
   /// Views of the parameters of this rank, in the compute type: those of the last update, once
-  /// await_parameters() or an evaluation has followed it; without values between steps where
-  /// data-parallel ranks divide them.
+  /// read_parameters() or an evaluation has followed it. Where data-parallel ranks divide them, they
+  /// have values under leases alone.
   const model::StageParameters& parameters() const;
-  /// Makes the device's next kernel wait for parameters that other ranks have updated, for readers
-  /// of parameters() between steps.
-  void await_parameters() const;
+  /// Gives leases of parameters() to the pass of read_parameters().
+  layers::WeightSource& weights() const;
+  /// Runs a forward pass between steps, with the stage's places in the order of forward, each of
+  /// which it leases once. Collective over the data-parallel ranks where they divide parameters.
+  void read_parameters(const std::function<void()>& pass) const;
   const sharding::Sharding& sharding() const;
   const EngineOptions& options() const;
   /// Samples of a step, over all data-parallel ranks.

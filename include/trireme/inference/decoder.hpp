@@ -69,6 +69,9 @@ class Decoder {
   /// Collective over the replica. The step that needs the most memory, of made-up tokens; over
   /// measuring memory it is measured.
   void run_largest();
+  /// Collective over the replica. A step with a token of no sequence, when all slots are free: for
+  /// a replica that has nothing to decode while others do, and gather weights with it.
+  void run_nobodys();
   bool is_last_stage() const;
   /// Collective over the pipeline: distributes the last stage's choices to all stages.
   void share(std::span<std::int32_t> chosen);

@@ -50,6 +50,7 @@ struct Layout {
   int data;
   int virtual_stages;
   const char* schedule;
+  int zero_level;
 };
 
 std::vector<Layout> layouts_of(int ranks) {
@@ -57,13 +58,17 @@ std::vector<Layout> layouts_of(int ranks) {
   for (int tensor = 1; tensor <= ranks; ++tensor) {
     for (int pipeline = 1; tensor * pipeline <= ranks; ++pipeline) {
       if (ranks % (tensor * pipeline) != 0 || 12 % tensor != 0) continue;
-      layouts.push_back({tensor, pipeline, ranks / (tensor * pipeline), 1, "1f1b"});
+      const int data = ranks / (tensor * pipeline);
+      const int level = data > 1 ? 1 : 0;
+      layouts.push_back({tensor, pipeline, data, 1, "1f1b", level});
+      // Steps gather their weights from all replicas, some of which have no prompt (any more).
+      if (data > 1) layouts.push_back({tensor, pipeline, data, 1, "1f1b", 3});
       // Interleaving takes micro-batches in multiples of the stages.
-      const bool interleaves = pipeline > 1 && 12 / layouts.back().data % pipeline == 0;
+      const bool interleaves = pipeline > 1 && 12 / data % pipeline == 0;
       if (!interleaves) continue;
-      layouts.push_back({tensor, pipeline, layouts.back().data, 2, "interleaved"});
+      layouts.push_back({tensor, pipeline, data, 2, "interleaved", level});
       // The chunk after the last stage's first is on that stage, too.
-      if (tensor == 1) layouts.push_back({1, pipeline, layouts.back().data, 2, "zb-v"});
+      if (tensor == 1) layouts.push_back({1, pipeline, data, 2, "zb-v", data > 1 ? 3 : 0});
     }
   }
   return layouts;
@@ -88,7 +93,7 @@ std::vector<std::string> settings_of(const RunFolder& folder, const Layout& layo
           base::format("parallel.pipeline={}", layout.pipeline),
           base::format("parallel.schedule={}", layout.schedule),
           base::format("parallel.virtual_stages={}", layout.virtual_stages),
-          base::format("parallel.zero_level={}", layout.data > 1 ? 1 : 0)};
+          base::format("parallel.zero_level={}", layout.zero_level)};
 }
 
 /// Lines of a kind in metrics.jsonl.
@@ -186,7 +191,7 @@ TEST_CASE("samples are what generate answers, and no loss knows of them, in ever
   write_texts(folder);
   int number = 0;
   for (const auto& layout : layouts_of(mpi().world_size())) {
-    CAPTURE(layout.tensor, layout.pipeline, layout.data, layout.schedule);
+    CAPTURE(layout.tensor, layout.pipeline, layout.data, layout.schedule, layout.zero_level);
     auto settings = settings_of(folder, layout);
     const auto name = [&](const char* kind) {
       return folder.path() / base::format("{}-{}", kind, number);

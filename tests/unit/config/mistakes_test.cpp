@@ -182,12 +182,6 @@ TEST_CASE("mistakes between keys cite both, with their sources and the nearest v
       {{"parallel.zero_level=2"},
        "parallel.zero_level = 2 (--set) is not offered (gradients would be summed over ranks in "
        "every micro-batch, in another order than at the other levels); use 1 or 3"},
-      {{"parallel.zero_level=3", "train.sample_prompts=prompts.txt", "train.eval_every=5",
-        "data.validation=held-out"},
-       "train.sample_prompts = prompts.txt (--set) does not go with parallel.zero_level = 3 "
-       "(--set) "
-       "(replicas continue prompts of their own, and none has all weights); leave the prompts out, "
-       "or set parallel.zero_level=1"},
       {{"train.eval_every=5"},
        "train.eval_every = 5 (--set) needs data.validation (there is nothing to evaluate on); "
        "give the prefix of held-out tokens, or set train.eval_every=0"},

@@ -160,7 +160,7 @@ TEST_CASE("what reads or writes parameters between steps waits for all of them")
       [](engine::Engine& engine) { engine.state_parts(); },
       [](engine::Engine& engine) { engine.saved_shards(); },
       [](engine::Engine& engine) { engine.parameter_hashes(); },
-      [](engine::Engine& engine) { engine.await_parameters(); },
+      [](engine::Engine& engine) { engine.read_parameters([] {}); },
       [](engine::Engine& engine) { engine.evaluate(); },
       [](engine::Engine& engine) { engine.state_changed(1); }};
   const auto options = options_for(layout::Mesh::of(1, 2, 1), 0);
