@@ -53,16 +53,6 @@ base::Status check_fp8(const model::ModelConfig& model, std::int64_t tensor) {
   return {};
 }
 
-/// Rule for parameters that are gathered when layers read them.
-base::Status check_divided_parameters(const EngineOptions& options) {
-  const bool records = options.memory.cuda_graphs == CudaGraphs::yes;
-  if (!options.sharding.divides_parameters() || !records) return {};
-  return base::usage_failure(
-      "parallel.zero_level = 3 does not go with numerics.cuda_graphs = true (layers gather their "
-      "weights inside a micro-batch, and graphs end at no gather); set numerics.cuda_graphs=false "
-      "or parallel.zero_level=1");
-}
-
 }  // namespace
 
 base::Status check(const EngineOptions& options) {
@@ -75,7 +65,6 @@ base::Status check(const EngineOptions& options) {
       !status.ok()) {
     return status;
   }
-  if (auto status = check_divided_parameters(options); !status.ok()) return status;
   const auto& numerics = options.numerics;
   const int tensor = options.sharding.mesh.degree(Axis::tensor);
   if (numerics.linear_forward == layers::LinearForward::e4m3) {

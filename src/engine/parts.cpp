@@ -219,7 +219,7 @@ void Engine::Parts::make_divided_parameters() {
   stage.bind(units->regions(slots, flat_gradients,
                             divides ? Units::Gradients::in_ring : Units::Gradients::whole));
   gathered.emplace(sharding, *units, groups.on(Axis::data),
-                   GatheredWeights::Shards{parameters, own_updates.buckets, slots},
+                   GatheredWeights::Shards{parameters, own_updates.buckets, slots}, graphs,
                    kernels.device());
   context.weights = &*gathered;
 }

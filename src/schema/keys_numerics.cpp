@@ -40,8 +40,8 @@ constexpr Key numerics_rows[] = {
         "false",
         "Whether forward and backward of a micro-batch are issued to a GPU as CUDA graphs, which "
         "are recorded in the first steps, instead of kernel by kernel: as one, or with tensor "
-        "parallelism as one between any two collectives. Changes no number. Without effect on "
-        "CPUs."),
+        "parallelism as one between any two collectives, and at ZeRO level 3 as one for each unit. "
+        "Changes no number. Without effect on CPUs."),
     numerics.key<&NumericsOptions::threads>(
         "auto",
         {.unit = "threads",

@@ -2,7 +2,8 @@
 # Training on a device whose memory the host cannot reach.
 if(TARGET trireme_engine)
   trireme_add_mpi_test(simulated_gpu RANKS 1 2 4 8 TIMEOUT 600
-    SOURCES simulated_gpu/training_test.cpp simulated_gpu/cuda_graphs_test.cpp training/training.cpp
+    SOURCES simulated_gpu/training_test.cpp simulated_gpu/cuda_graphs_test.cpp
+      simulated_gpu/unit_graphs_test.cpp training/training.cpp
     LINK trireme::engine trireme_simulated_device APART)
   # The whole table of layouts, in groups that go through the host.
   trireme_add_mpi_test(simulated_gpu_layouts RANKS 2 TIMEOUT 600

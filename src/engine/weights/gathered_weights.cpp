@@ -50,11 +50,13 @@ std::vector<Place> reading_order(const std::vector<layout::Action>& actions,
 }
 
 GatheredWeights::GatheredWeights(const sharding::Sharding& sharding, const Units& units,
-                                 comm::ProcessGroup& data, Shards shards, device::Device& device)
+                                 comm::ProcessGroup& data, Shards shards, Graphs& graphs,
+                                 device::Device& device)
     : sharding_(sharding),
       units_(units),
       data_(data),
       shards_(std::move(shards)),
+      graphs_(graphs),
       slots_(units.slot_count()),
       waited_(device.stopwatch()) {}
 
@@ -116,8 +118,16 @@ void GatheredWeights::await(Slot& slot) {
 }
 
 void GatheredWeights::acquire(const Place& place, Pass pass) {
-  if (pass != Pass::forward) prepare_(place);
-  if (!reads_weights(place, pass)) return;
+  const bool reads = reads_weights(place, pass);
+  const bool prepares = pass != Pass::forward && prepare_;
+  if (!reads && !prepares) return;
+  graphs_.outside([this, place, reads, prepares] {
+    if (prepares) prepare_(place);
+    if (reads) lease(place);
+  });
+}
+
+void GatheredWeights::lease(const Place& place) {
   const auto from = order_.begin() + static_cast<std::ptrdiff_t>(std::min(now_, order_.size()));
   const auto found = std::find(from, order_.end(), place);
   if (found != order_.end()) now_ = static_cast<std::size_t>(found - order_.begin());
@@ -132,9 +142,11 @@ void GatheredWeights::acquire(const Place& place, Pass pass) {
 
 void GatheredWeights::release(const Place& place, Pass pass) {
   if (!reads_weights(place, pass)) return;
-  for (const auto unit : units_.of(place)) --slot_of(unit).leases;
-  // Where the next place was acquired first, its successor may have waited for this slot.
-  if (now_ < order_.size() && order_[now_] != place) gather_ahead();
+  graphs_.outside([this, place] {
+    for (const auto unit : units_.of(place)) --slot_of(unit).leases;
+    // Where the next place was acquired first, its successor may have waited for this slot.
+    if (now_ < order_.size() && order_[now_] != place) gather_ahead();
+  });
 }
 
 /// Order: the same on all data-parallel ranks, whose passes are the same.

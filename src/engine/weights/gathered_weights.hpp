@@ -7,6 +7,7 @@
 #include "trireme/layout/chunk_buffers.hpp"
 #include "trireme/optim/state.hpp"
 
+#include "engine/graphs/graphs.hpp"
 #include "units.hpp"
 
 #include <cstddef>
@@ -37,7 +38,7 @@ class GatheredWeights final : public layers::WeightSource {
     device::Tensor ring;
   };
   GatheredWeights(const sharding::Sharding& sharding, const Units& units, comm::ProcessGroup& data,
-                  Shards shards, device::Device& device);
+                  Shards shards, Graphs& graphs, device::Device& device);
   /// Waits for what is under way, unless an error unwinds the stack.
   ~GatheredWeights() override;
 
@@ -59,6 +60,7 @@ class GatheredWeights final : public layers::WeightSource {
   /// Bytes of what was gathered since begin().
   std::size_t gathered_bytes() const { return gathered_bytes_; }
 
+  /// Graph breaks, both: gathers begin and end whenever the part runs, in the order of all others.
   void acquire(const model::Place& place, layers::Pass pass) override;
   void release(const model::Place& place, layers::Pass pass) override;
 
@@ -69,6 +71,7 @@ class GatheredWeights final : public layers::WeightSource {
     int leases = 0;
   };
   Slot& slot_of(std::size_t unit) { return slots_[units_.all()[unit].slot]; }
+  void lease(const model::Place& place);
   void gather(std::size_t unit);
   void await(Slot& slot);
   void gather_ahead();
@@ -77,13 +80,15 @@ class GatheredWeights final : public layers::WeightSource {
   const Units& units_;
   comm::ProcessGroup& data_;
   Shards shards_;
+  Graphs& graphs_;
   std::vector<Slot> slots_;
   std::vector<model::Place> order_;
   /// Place of order_ that is being read.
   std::size_t now_ = 0;
   std::size_t gathered_bytes_ = 0;
   std::unique_ptr<device::Stopwatch> waited_;
-  std::function<void(const model::Place&)> prepare_ = [](const model::Place&) {};
+  /// Empty where all gradients have memory of their own.
+  std::function<void(const model::Place&)> prepare_;
 };
 
 }  // namespace trireme::engine

@@ -2,16 +2,14 @@
 // Micro-batches that are captured once and launched as CUDA graphs, on a device that keeps the work
 // it is told and does it again on the same memory, have the bits of those issued kernel by kernel.
 #include "trireme/device/passing_device.hpp"
-#include "trireme/engine/measure.hpp"
 
 #include "engine/graphs/cuda_graph_cache.hpp"
-#include "mpi/training/training.hpp"
+#include "mpi/simulated_gpu/captured_run.hpp"
 #include "support/mpi/world.hpp"
 #include "support/simulated_gpu/device.hpp"
 
 #include <catch2/catch.hpp>
 
-#include <functional>
 #include <utility>
 
 using namespace trireme;
@@ -22,65 +20,11 @@ using model::Architecture;
 
 namespace {
 
-constexpr int steps = 4;
-
-struct Run {
-  std::vector<Observed> observed;
-  std::vector<std::size_t> captured;  // [step]
-  engine::Engine::GraphUse graphs;
-};
-
-/// Change of a step's batches after they were filled.
-using Change = std::function<void(engine::Engine&, int step)>;
-
-/// `captures`: how many the device begins at most.
-Run run_on_device(engine::EngineOptions options, CudaGraphs cuda_graphs, int captures = 1 << 20,
-                  const Change& change = {}) {
-  options.memory.cuda_graphs = cuda_graphs;
-  SimulatedKernels kernels(
-      device::make_cpu_kernels(1),
-      {Haste::Kind::mixed, static_cast<std::uint64_t>(options.sharding.rank.value())});
-  kernels.device().refuse_captures_from(captures);
-  const auto groups = staged(mpi_groups(options.sharding.mesh), kernels.device());
-  const auto measured = engine::measure(options);
-  auto memory = engine::Memory::on(kernels.device(), measured);
-  engine::Engine engine(options, groups.views(), kernels, memory);
-  engine.initialise();
-  Run run;
-  for (int step = 0; step < steps; ++step) {
-    fill(engine, step);
-    if (change) change(engine, step);
-    engine.run_schedule();
-    const auto reduced = engine.reduce_gradients();
-    engine.update({step + 1, 3e-3, reduced.gradient_norm});
-    run.observed.push_back({reduced.loss, reduced.gradient_norm});
-    run.captured.push_back(engine.graph_use().captured);
-  }
-  CHECK(memory.peak_bytes() == measured);
-  run.graphs = engine.graph_use();
-  return run;
-}
-
 /// Data and pipeline parallel alone: tensor-parallel ranks meet inside a micro-batch.
 std::vector<layout::Mesh> meshes() {
   const int ranks = mpi().world_size();
   if (ranks == 2) return {layout::Mesh::of(2, 1, 1), layout::Mesh::of(1, 2, 1)};
   return {ranks == 4 ? layout::Mesh::of(2, 2, 1) : layout::Mesh::of(1, 1, 1)};
-}
-
-engine::EngineOptions options_for(Architecture architecture, const layout::Mesh& mesh) {
-  engine::EngineOptions options;
-  options.model = tiny(architecture);
-  options.model.num_hidden_layers = 2;
-  options.sharding.mesh = mesh;
-  options.sharding.rank = mpi().world_rank();
-  options.schedule.micro_batch = 1;
-  options.schedule.micro_batches = 8 / mesh.degree(Axis::data);
-  options.schedule.sequence_length = 16;
-  options.sharding.bucket_bytes = 16 << 10;
-  options.numerics.clip_norm = 0.5;
-  options.numerics.seed = 7;
-  return options;
 }
 
 }  // namespace
@@ -96,7 +40,7 @@ TEST_CASE("training from CUDA graphs has the bits of training kernel by kernel")
   for (const auto& mesh : meshes()) {
     still_going(mesh.text());
     CAPTURE(mesh.text(), model::name(architecture), dropout, zero_level);
-    auto options = options_for(architecture, mesh);
+    auto options = options_of_graphs(architecture, mesh);
     options.model.dropout = dropout;
     options.memory.recompute = recompute;
     options.sharding.zero_level = zero_level;
@@ -124,7 +68,7 @@ TEST_CASE("graphs serve steps that count other targets, and rings of which few p
   if (mpi().world_size() == 4) some.push_back(layout::Mesh::of(4, 1, 1));
   for (const auto& mesh : some) {
     CAPTURE(mesh.text());
-    auto options = options_for(Architecture::llama, mesh);
+    auto options = options_of_graphs(Architecture::llama, mesh);
     options.model.num_hidden_layers = 4;
     const auto plain = run_on_device(options, CudaGraphs::no, 1 << 20, few);
     const auto captured_run = run_on_device(options, CudaGraphs::yes, 1 << 20, few);
@@ -142,7 +86,7 @@ TEST_CASE("a step of one micro-batch runs backward from graphs, too, beside its 
   for (const auto& mesh : meshes()) {
     still_going(mesh.text());
     CAPTURE(mesh.text());
-    auto options = options_for(Architecture::gpt2, mesh);
+    auto options = options_of_graphs(Architecture::gpt2, mesh);
     options.schedule.micro_batches = 1;
     const auto plain = run_on_device(options, CudaGraphs::no);
     const auto captured_run = run_on_device(options, CudaGraphs::yes);
@@ -161,7 +105,7 @@ TEST_CASE("schedules that split backward train from CUDA graphs as kernel by ker
   const auto recompute =
       GENERATE(layers::Recompute{}, layers::Recompute{layers::Activation::layer});
   const auto mesh = ranks == 2 ? layout::Mesh::of(2, 1, 1) : layout::Mesh::of(2, 1, 2);
-  auto options = options_for(Architecture::llama, mesh);
+  auto options = options_of_graphs(Architecture::llama, mesh);
   options.model.num_hidden_layers = 4;
   options.model.dropout = 0.1F;
   options.memory.recompute = recompute;
@@ -303,7 +247,7 @@ TEST_CASE("with tensor-parallel ranks CUDA graphs go from collective to collecti
   for (const auto& mesh : tensor_meshes()) {
     still_going(mesh.text());
     CAPTURE(mesh.text(), model::name(architecture));
-    auto options = options_for(architecture, mesh);
+    auto options = options_of_graphs(architecture, mesh);
     options.model.dropout = architecture == Architecture::gpt2 ? 0.1F : 0.0F;
     options.schedule.micro_batch = 2;
     options.schedule.tensor_overlap = overlap;
@@ -330,7 +274,7 @@ TEST_CASE("with tensor-parallel ranks CUDA graphs go from collective to collecti
 
 TEST_CASE("a tensor-parallel rank that cannot capture meets others that can") {
   if (mpi().world_size() != 2) return;
-  auto options = options_for(Architecture::llama, layout::Mesh::of(1, 1, 2));
+  auto options = options_of_graphs(Architecture::llama, layout::Mesh::of(1, 1, 2));
   const auto plain = run_on_device(options, CudaGraphs::no);
   // In the middle of its first part, when others have captured theirs.
   const bool refuses = mpi().world_rank().value() == 1;

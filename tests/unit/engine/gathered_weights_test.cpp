@@ -251,17 +251,3 @@ TEST_CASE("equal shards of whole matrices are refused at level 3, and nobody cho
   options.sharding.rank = base::Rank{0};
   CHECK(engine::check(options).ok());
 }
-
-TEST_CASE("graphs, which end at no gather of weights, are refused at level 3") {
-  auto options = options_of_level(3);
-  CHECK(engine::check(options).ok());
-  options.memory.cuda_graphs = engine::CudaGraphs::yes;
-  const auto status = engine::check(options);
-  REQUIRE_FALSE(status.ok());
-  CHECK_THAT(status.failure().text,
-             Contains("parallel.zero_level = 3") && Contains("numerics.cuda_graphs = true"));
-  // One rank divides nothing.
-  options.sharding.mesh = layout::Mesh::of(1, 1, 1);
-  options.sharding.rank = base::Rank{0};
-  CHECK(engine::check(options).ok());
-}
