@@ -60,7 +60,7 @@ GradientReducer::GradientReducer(const sharding::Sharding& sharding, const comm:
       parameters_of_bucket_(stage_.flat().buckets.size(), 0),
       exposed_(kernels.device().stopwatch()),
       hosts_part_(kernels.device().is_host() ? exposed_.get() : nullptr) {
-  if (memory_.is_divided()) adding_.resize(memory_.units->slot_count());
+  if (memory_.is_divided()) begun_.resize(memory_.units->all().size());
   if (const auto size = exchange_size(sharding); size > 0) {
     exchange_ = arena.allocate(device::DType::f32, {size});
   }
@@ -78,7 +78,7 @@ GradientReducer::GradientReducer(const sharding::Sharding& sharding, const comm:
 
 void GradientReducer::begin_step() {
   parameters_missing_ = parameters_of_bucket_;
-  std::fill(adding_.begin(), adding_.end(), std::nullopt);
+  std::fill(begun_.begin(), begun_.end(), false);
   if (!memory_.is_divided()) kernels_.issue(device::Fill{memory_.terms, 0.0F});
 }
 
@@ -86,21 +86,20 @@ void GradientReducer::prepare(const model::Place& place) {
   if (!memory_.is_divided()) return;
   for (const auto index : memory_.units->of(place)) {
     const auto& unit = memory_.units->all()[index];
-    if (adding_[unit.slot] == index) continue;
-    free_slot(unit.slot);
-    adding_[unit.slot] = index;
+    if (begun_[index]) continue;
+    free(unit.ring);
+    begun_[index] = true;
     for (const auto bucket : unit.buckets) {
       kernels_.issue(device::Fill{memory_.terms_of(bucket, {}), 0.0F});
     }
   }
 }
 
-void GradientReducer::free_slot(std::size_t slot) {
-  const auto from_slot = [&](const UnderWay& each) {
-    const auto place = memory_.units->place_of(each.bucket);
-    return memory_.units->slot_at(place.begin) == slot;
+void GradientReducer::free(layout::FlatRange ring) {
+  const auto is_from_it = [&](const UnderWay& each) {
+    return overlap(memory_.units->place_of(each.bucket), ring);
   };
-  const auto last = std::find_if(under_way_.rbegin(), under_way_.rend(), from_slot).base();
+  const auto last = std::find_if(under_way_.rbegin(), under_way_.rend(), is_from_it).base();
   if (last == under_way_.begin()) return;
   Timed timed(exposed_.get(), SpanKind::gradients);
   for (auto each = under_way_.begin(); each != last; ++each) each->work.wait_on_stream();

@@ -56,8 +56,8 @@ class GradientReducer {
     comm::Work work;
   };
   void start(std::size_t bucket);
-  /// Waits for reductions from this slot of the ring.
-  void free_slot(std::size_t slot);
+  /// Waits for reductions from these elements of the ring.
+  void free(layout::FlatRange ring);
   /// Calls act(shard piece, sums of it that are held, their place in the exchange buffer) for what
   /// tensor-parallel ranks have terms of.
   template <typename Act>
@@ -77,8 +77,8 @@ class GradientReducer {
   std::vector<int> parameters_of_bucket_;
   /// Buckets of each part of the model, one for each fused parameter that lies in it.
   std::map<model::Place, std::vector<std::size_t>> buckets_of_place_;
-  /// [slot of the ring]: the last unit of this step whose gradients add up there.
-  std::vector<std::optional<std::size_t>> adding_;
+  /// [unit]: whether its gradients of this step have begun to add up.
+  std::vector<bool> begun_;
   std::vector<UnderWay> under_way_;
   /// Begin of the first one under way.
   telemetry::SpanClock::time_point busy_since_;

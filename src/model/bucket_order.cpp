@@ -37,17 +37,38 @@ layout::FlatLayout concatenated(layout::FlatLayout head, const layout::FlatLayou
   return head;
 }
 
+namespace {
+
+/// Cuts buckets that are twice as long as they need be, or longer, where shards stay equal.
+layout::FlatLayout in_blocks(layout::FlatLayout flat, std::int64_t bucket_elements) {
+  const auto unit = flat.shards * flat.alignment;
+  const auto block = (bucket_elements + unit - 1) / unit * unit;
+  std::vector<layout::FlatRange> buckets;
+  for (auto rest : flat.buckets) {
+    for (; rest.size() >= 2 * block; rest.begin += block) {
+      buckets.push_back({rest.begin, rest.begin + block});
+    }
+    buckets.push_back(rest);
+  }
+  flat.buckets = std::move(buckets);
+  return flat;
+}
+
+}  // namespace
+
 layout::FlatLayout flat_of_elements(std::span<const FusedParameter> members, BucketBorders borders,
                                     int shards, std::int64_t bucket_elements) {
   auto flat = layout::flat_layout({}, shards, bucket_elements, parameter_alignment);
   for (auto begin = members.begin(); begin != members.end();) {
     const auto ends_unit = [place = begin->place](const auto& each) { return each.place != place; };
-    const auto end = borders == BucketBorders::units ? std::find_if(begin, members.end(), ends_unit)
-                                                     : members.end();
+    const bool by_units = borders == BucketBorders::units;
+    const auto end = by_units ? std::find_if(begin, members.end(), ends_unit) : members.end();
+    // A tied table of two stages is one bucket, which both reduce alike.
+    const bool cuts = by_units && begin->place.kind != Place::Kind::layer && !begin->tied;
     std::vector<std::int64_t> sizes;
     for (; begin != end; ++begin) sizes.push_back(begin->element_count());
-    flat = concatenated(std::move(flat),
-                        layout::flat_layout(sizes, shards, bucket_elements, parameter_alignment));
+    auto own = layout::flat_layout(sizes, shards, bucket_elements, parameter_alignment);
+    flat = concatenated(std::move(flat), cuts ? in_blocks(std::move(own), bucket_elements) : own);
   }
   return flat;
 }

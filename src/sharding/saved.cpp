@@ -19,10 +19,12 @@ std::vector<std::vector<const model::ShardPiece*>> Sharding::saved_pieces() cons
   for (const auto& fused : stage_.fused_parameters()) {
     for (const auto& piece : fused.pieces) {
       if (!piece.primary || piece.flat.size() == 0) continue;
-      const auto bucket =
+      const auto first =
           std::partition_point(buckets.begin(), buckets.end(),
                                [&](const auto& each) { return each.end <= piece.flat.begin; });
-      pieces[static_cast<std::size_t>(bucket - buckets.begin())].push_back(&piece);
+      for (auto each = first; each != buckets.end() && each->begin < piece.flat.end; ++each) {
+        pieces[static_cast<std::size_t>(each - buckets.begin())].push_back(&piece);
+      }
     }
   }
   return pieces;

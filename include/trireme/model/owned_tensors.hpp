@@ -44,9 +44,9 @@ using CostOfMatrix = std::function<MatrixCost(const ownership::MatrixShape&)>;
 /// Newton-Schulz in the form with the fewest FLOPs.
 MatrixCost muon_cost(const ownership::MatrixShape& shape);
 
-/// Where buckets end: wherever they are full, or also wherever another unit begins. A unit is what
-/// data-parallel ranks gather at once where each holds a shard of it alone: the table, a layer, the
-/// head.
+/// Where buckets end: wherever they are full, or also wherever another unit begins, and inside a
+/// table. A unit is what data-parallel ranks gather at once where each holds a shard of it alone: a
+/// layer, a block of the table's or of the head's vocabulary.
 enum class BucketBorders { anywhere, units };
 
 /// All parameters in the order in which backward completes their gradients, for

@@ -57,7 +57,7 @@ GatheredWeights::GatheredWeights(const sharding::Sharding& sharding, const Units
       data_(data),
       shards_(std::move(shards)),
       graphs_(graphs),
-      slots_(units.slot_count()),
+      held_(units.all().size()),
       waited_(device.stopwatch()) {}
 
 GatheredWeights::~GatheredWeights() {
@@ -77,44 +77,48 @@ void GatheredWeights::begin(std::vector<Place> order) {
 
 void GatheredWeights::finish() {
   order_.clear();
-  for (auto& slot : slots_) await(slot);
+  for (auto& held : held_) await(held);
 }
 
 void GatheredWeights::parameters_changed() {
-  for (auto& slot : slots_) {
-    await(slot);
-    slot.unit.reset();
+  for (auto& held : held_) {
+    await(held);
+    held.is_there = false;
   }
 }
 
 void GatheredWeights::poll() {
-  for (auto& slot : slots_) {
-    for (auto& work : slot.works) work.poll();
+  for (auto& held : held_) {
+    for (auto& work : held.works) work.poll();
   }
 }
 
 void GatheredWeights::gather(std::size_t unit) {
-  auto& slot = slot_of(unit);
-  TRIREME_EXPECT(slot.leases == 0, "a slot is free while no pass reads what it holds");
-  await(slot);
-  slot.unit = unit;
+  for (const auto other : units_.beside(unit)) {
+    auto& before = held_[other];
+    TRIREME_EXPECT(before.leases == 0, "a place is free while no pass reads what it holds");
+    await(before);
+    before.is_there = false;
+  }
+  auto& held = held_[unit];
+  held.is_there = true;
   const auto& flat = sharding_.stage().flat();
   for (const auto bucket : units_.all()[unit].buckets) {
     const auto place = units_.place_of(bucket);
     const auto whole = shards_.ring.slice(0, place.begin, place.size());
     gathered_bytes_ += whole.byte_count();
-    slot.works.push_back(data_.start_all_gather(shards_.values.of(shards_.held[bucket]), whole,
+    held.works.push_back(data_.start_all_gather(shards_.values.of(shards_.held[bucket]), whole,
                                                 flat.cuts_of_bucket(bucket)));
   }
 }
 
-void GatheredWeights::await(Slot& slot) {
-  if (slot.works.empty()) return;
-  const DropOnFailure guard(slot.works);
+void GatheredWeights::await(Held& held) {
+  if (held.works.empty()) return;
+  const DropOnFailure guard(held.works);
   waited_->start();
-  for (auto& work : slot.works) work.wait_on_stream();
+  for (auto& work : held.works) work.wait_on_stream();
   waited_->stop();
-  slot.works.clear();
+  held.works.clear();
 }
 
 void GatheredWeights::acquire(const Place& place, Pass pass) {
@@ -132,10 +136,11 @@ void GatheredWeights::lease(const Place& place) {
   const auto found = std::find(from, order_.end(), place);
   if (found != order_.end()) now_ = static_cast<std::size_t>(found - order_.begin());
   for (const auto unit : units_.of(place)) {
-    auto& slot = slot_of(unit);
-    if (slot.unit != unit) gather(unit);
-    await(slot);
-    ++slot.leases;
+    if (!held_[unit].is_there) gather(unit);
+  }
+  for (const auto unit : units_.of(place)) {
+    await(held_[unit]);
+    ++held_[unit].leases;
   }
   gather_ahead();
 }
@@ -143,31 +148,33 @@ void GatheredWeights::lease(const Place& place) {
 void GatheredWeights::release(const Place& place, Pass pass) {
   if (!reads_weights(place, pass)) return;
   graphs_.outside([this, place] {
-    for (const auto unit : units_.of(place)) --slot_of(unit).leases;
-    // Where the next place was acquired first, its successor may have waited for this slot.
+    for (const auto unit : units_.of(place)) --held_[unit].leases;
+    // Where the next place was acquired first, its successor may have waited for this memory.
     if (now_ < order_.size() && order_[now_] != place) gather_ahead();
   });
 }
 
 /// Order: the same on all data-parallel ranks, whose passes are the same.
 void GatheredWeights::gather_ahead() {
-  // Slots of units that are there, and read before what comes next.
-  std::vector<bool> taken(slots_.size(), false);
-  const auto end = std::min(order_.size(), now_ + 1 + slots_.size());
+  // Layers have two places: what is read behind the next but one has none.
+  constexpr std::size_t most_ahead = 3;
+  // Units that are read before what comes next.
+  std::vector<bool> taken(held_.size(), false);
+  const auto is_free = [&](std::size_t unit) {
+    const auto& beside = units_.beside(unit);
+    return std::none_of(beside.begin(), beside.end(), [&](std::size_t other) {
+      return held_[other].leases > 0 || taken[other];
+    });
+  };
+  const auto end = std::min(order_.size(), now_ + 1 + most_ahead);
   for (auto index = now_ + 1; index < end; ++index) {
-    bool gathers = false;
+    bool all_there = true;
     for (const auto unit : units_.of(order_[index])) {
-      const auto number = units_.all()[unit].slot;
-      if (slots_[number].unit != unit) {
-        if (taken[number] || slots_[number].leases > 0) return;
-        gather(unit);
-        gathers = true;
-      } else if (!slots_[number].works.empty()) {
-        return;
-      }
-      taken[number] = true;
+      if (!held_[unit].is_there && is_free(unit)) gather(unit);
+      all_there = all_there && held_[unit].is_there && held_[unit].works.empty();
+      taken[unit] = true;
     }
-    if (gathers) return;
+    if (!all_there) return;
   }
 }
 

@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -27,8 +26,8 @@ std::vector<model::Place> reading_order(const std::vector<layout::Action>& actio
                                         layout::Passes passes);
 
 /// Weights of which each data-parallel rank holds its shards alone (ZeRO level 3). A unit is
-/// gathered into its slot when a pass reads it, unless it is still there, and the next one that
-/// will be read while a pass computes, as soon as its slot is free.
+/// gathered into its place when a pass reads it, unless it is still there, and the next one that
+/// will be read while a pass computes, as far as its place is free.
 class GatheredWeights final : public layers::WeightSource {
  public:
   /// Memory: the shards, those of bucket b at held[b], and the ring in which units take turns.
@@ -50,7 +49,7 @@ class GatheredWeights final : public layers::WeightSource {
   void begin(std::vector<model::Place> order);
   /// Behind the last of it.
   void finish();
-  /// Units in the slots are out of date from now on.
+  /// Units in the ring are out of date from now on.
   void parameters_changed();
   /// Progress without waiting.
   void poll();
@@ -65,15 +64,14 @@ class GatheredWeights final : public layers::WeightSource {
   void release(const model::Place& place, layers::Pass pass) override;
 
  private:
-  struct Slot {
-    std::optional<std::size_t> unit;
+  struct Held {
+    bool is_there = false;
     std::vector<comm::Work> works;
     int leases = 0;
   };
-  Slot& slot_of(std::size_t unit) { return slots_[units_.all()[unit].slot]; }
   void lease(const model::Place& place);
   void gather(std::size_t unit);
-  void await(Slot& slot);
+  void await(Held& held);
   void gather_ahead();
 
   const sharding::Sharding& sharding_;
@@ -81,7 +79,7 @@ class GatheredWeights final : public layers::WeightSource {
   comm::ProcessGroup& data_;
   Shards shards_;
   Graphs& graphs_;
-  std::vector<Slot> slots_;
+  std::vector<Held> held_;  // [unit]
   std::vector<model::Place> order_;
   /// Place of order_ that is being read.
   std::size_t now_ = 0;

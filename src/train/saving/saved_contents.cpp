@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/saving/saved_contents.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -43,7 +44,7 @@ class RankContents {
     for (const auto& prefix : sharding_.state_prefixes(bucket)) {
       const auto number =
           builder_.add_bucket(device::DType::f32, files_, range.size() / stage_.flat().shards);
-      for (const auto* piece : pieces_[bucket]) add_piece(prefix, *piece, number, range.begin, 0);
+      for (const auto* piece : pieces_[bucket]) add_piece(prefix, *piece, number, range, 0);
     }
   }
 
@@ -71,19 +72,25 @@ class RankContents {
         const auto range = stage_.flat().shard_of_bucket(bucket, shard);
         for (const auto* piece : pieces_[bucket]) {
           const bool inside = range.begin <= piece->flat.begin && piece->flat.end <= range.end;
-          if (inside) add_piece(prefix, *piece, number, range.begin, before);
+          if (inside) add_piece(prefix, *piece, number, range, before);
         }
         before += range.size();
       }
     }
   }
 
-  /// Adds a piece of a run of the flat buffer that begins at `run`, and in the bucket at `before`.
+  /// Adds what a run of the flat buffer has of a piece; the run is in the bucket from `before` on.
   void add_piece(const std::string& prefix, const model::ShardPiece& piece, std::size_t number,
-                 std::int64_t run, std::int64_t before) {
+                 layout::FlatRange run, std::int64_t before) {
     const auto& tensor = stage_.parameters()[piece.parameter].tensor;
-    builder_.add_part(prefix + tensor.name, tensor.shape, piece.box, number,
-                      before + piece.flat.begin - run);
+    const auto begin = std::max(run.begin, piece.flat.begin);
+    const auto end = std::min(run.end, piece.flat.end);
+    auto at = before + begin - run.begin;
+    for (const auto& box : layout::boxes_of_flat_range(piece.box, begin - piece.flat.begin,
+                                                       end - piece.flat.begin)) {
+      builder_.add_part(prefix + tensor.name, tensor.shape, box, number, at);
+      at += layout::element_count(box);
+    }
   }
 
   const sharding::Sharding& sharding_;

@@ -98,7 +98,14 @@ TEST_CASE("layers take turns in two places, at the same addresses in each step")
   CHECK(address(0) == address(4));
   CHECK(address(1) == address(3));
   CHECK(address(0) != address(1));
+  // No layer computes while the table or the head does.
   CHECK(stage.parameter("embedding.weight").raw() == stage.parameter("final_norm.weight").raw());
+  const void* first_of_layer = address(0);
+  for (const auto& fused : stage.fused_parameters()) {
+    if (fused.place != model::Place{model::Place::Kind::layer, 0}) continue;
+    first_of_layer = std::min<const void*>(first_of_layer, stage.parameter(fused.name).raw());
+  }
+  CHECK(first_of_layer == stage.parameter("embedding.weight").raw());
 }
 
 TEST_CASE("a unit is gathered while the one before computes, there and back") {
@@ -118,7 +125,8 @@ TEST_CASE("a unit is gathered while the one before computes, there and back") {
     under_way.erase(event.whole);
   }
   CHECK(under_way.empty());
-  // Table, five layers, head; back, the last two are still there.
+  // Table, five layers, head; back, the last but one is still there: table and head lie where the
+  // others take turns.
   const auto& stage = late.engine->parameters();
   std::size_t in_largest = 0;
   std::map<model::Place, std::set<std::int64_t>> buckets;
@@ -129,15 +137,51 @@ TEST_CASE("a unit is gathered while the one before computes, there and back") {
     }
   }
   std::size_t starts = 0;
+  std::size_t late_ones = 0;
   for (const auto& [place, of_place] : buckets) {
     in_largest = std::max(in_largest, of_place.size());
-    const bool again = place.kind == model::Place::Kind::layer && place.layer + 2 < 5;
-    starts += of_place.size() * (again ? 2 : 1);
+    const bool is_layer = place.kind == model::Place::Kind::layer;
+    starts += of_place.size() * (is_layer && place.layer != 3 ? 2 : 1);
+    // Behind and before table and head, whose place they take.
+    const bool comes_late = !is_layer || place.layer == 0 || place.layer == 4;
+    if (comes_late) late_ones += of_place.size();
   }
   CHECK(late.log.of(Kind::start).size() == starts);
   CHECK(most <= in_largest);
-  // Nothing computes before the table is there.
-  CHECK(at_once == std::ssize(buckets.at({model::Place::Kind::embedding, 0})));
+  CHECK(at_once == static_cast<int>(late_ones));
+}
+
+TEST_CASE("blocks of a long vocabulary come while the last layer computes, where it is not") {
+  auto options = options_of_level(3);
+  // Longer than two layers.
+  options.model.vocab_size = 1000;
+  LateEngine late(options);
+  late.step(1);
+  const auto head = late.engine->parameters().parameter("head.weight");
+  const auto block = static_cast<std::size_t>(options.sharding.bucket_bytes);
+  const auto is_of_head = [&](const GatherLog::Event& event) {
+    const auto* const at = static_cast<const std::byte*>(event.whole);
+    const auto* const begin = static_cast<const std::byte*>(head.raw());
+    return begin <= at && at < begin + head.byte_count();
+  };
+  // The table lies there, too. The first block begins before the matrix, with a norm.
+  const auto starts = late.log.of(Kind::start);
+  const auto blocks = std::count_if(starts.begin(), starts.end(), [&](const auto& event) {
+    return is_of_head(event) && event.bytes == block;
+  });
+  CHECK(blocks >= 2 * (1000 * 48 / 4096 - 2));
+  std::map<const void*, std::int64_t> begins;
+  int early = 0;
+  int late_ones = 0;
+  for (const auto& event : late.log.events) {
+    if (event.kind == Kind::start) {
+      begins[event.whole] = event.time;
+    } else if (is_of_head(event) && event.bytes == block) {
+      ++(begins.at(event.whole) < event.time ? early : late_ones);
+    }
+  }
+  CHECK(early >= 4);
+  CHECK(late_ones >= 5);
 }
 
 TEST_CASE("halves of a micro-batch, which lease two layers for a moment, gather as far ahead") {
@@ -208,9 +252,10 @@ TEST_CASE("level 3 holds shards and the ring of units, to the byte") {
   const std::size_t all = 32 * layer + 2 * head - 4096;
   const std::size_t rotary = 2 * 8192 * 64 * 4;
   CHECK(bytes(0, Purpose::parameters) == 2 * all + rotary);
-  CHECK(bytes(3, Purpose::parameters) == 2 * (all / 8 + 2 * layer + head) + rotary);
+  // The head is longer than two layers.
+  CHECK(bytes(3, Purpose::parameters) == 2 * (all / 8 + head) + rotary);
   CHECK(bytes(3, Purpose::gradients) - bytes(0, Purpose::gradients) + 4 * all ==
-        4 * (all / 8 + 2 * layer + head));
+        4 * (all / 8 + head));
   CHECK(bytes(3, Purpose::optimizer) == bytes(1, Purpose::optimizer));
 }
 

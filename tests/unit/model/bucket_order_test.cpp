@@ -28,6 +28,35 @@ TEST_CASE("a bucket's class is by what its gradients wait for, then by who updat
   CHECK(std::is_sorted(std::begin(model::bucket_classes), std::end(model::bucket_classes)));
 }
 
+TEST_CASE("a bucket that ends with its unit is a block of a table, and of nothing else") {
+  auto config = tests::qwen3_06b();
+  config.num_hidden_layers = 2;
+  config.tie_word_embeddings = false;
+  constexpr std::int64_t elements = 1 << 20;
+  const model::StageParameters stage(config, {layout::Mesh::of(1, 3, 1), base::Rank{0}, {{0, 2}}},
+                                     elements, {}, model::BucketBorders::units);
+  const auto& flat = stage.flat();
+  std::int64_t end = 0;
+  for (const auto& bucket : flat.buckets) {
+    CHECK(bucket.begin == end);
+    CHECK(bucket.size() % (3 * model::parameter_alignment) == 0);
+    end = bucket.end;
+  }
+  CHECK(end == flat.size);
+  for (std::size_t index = 0; index < stage.fused_parameters().size(); ++index) {
+    const auto& fused = stage.fused_parameters()[index];
+    const auto own = flat.buckets_of_tensor(index);
+    if (fused.place.kind == model::Place::Kind::layer) {
+      CHECK(own.size() == 1);
+      continue;
+    }
+    CHECK(own.size() == (fused.columns == 0 ? 1 : fused.element_count() / elements));
+    for (auto bucket = own.begin; bucket < own.end; ++bucket) {
+      CHECK(flat.buckets[static_cast<std::size_t>(bucket)].size() < 2 * elements + elements / 2);
+    }
+  }
+}
+
 TEST_CASE("buckets of a stage lie in the order of their classes") {
   auto config = tests::qwen3_06b();
   config.num_hidden_layers = 4;

@@ -62,6 +62,12 @@ TEST_CASE("the manifest of 405B on 4,096 ranks has at most 8 MiB and is read bac
   CHECK(read->contents.hash() == manifest.contents.hash());
 }
 
+TEST_CASE("a checkpoint has every element of a table that is divided into blocks, once") {
+  const auto options = options_of(llama_405b(), layout::Mesh::of(1, 512, 8), 3);
+  CHECK(train::saved_contents(engine::sharding_of(options)).payload_bytes() ==
+        12 * static_cast<std::uint64_t>(model::parameter_count(options.model)));
+}
+
 TEST_CASE("contents are the same for every rank and every ZeRO level, not for every layout") {
   auto model = llama_405b();
   model.num_hidden_layers = 3;

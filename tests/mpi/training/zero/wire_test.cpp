@@ -18,9 +18,10 @@ using model::Architecture;
 
 namespace {
 
-engine::EngineOptions options_for(int zero_level, int micro_batches) {
+engine::EngineOptions options_for(int zero_level, int micro_batches, int vocabulary = 97) {
   engine::EngineOptions options;
   options.model = tiny(Architecture::llama);
+  options.model.vocab_size = vocabulary;
   options.sharding.mesh = layout::Mesh::of(1, mpi().world_size(), 1);
   options.sharding.rank = mpi().world_rank();
   options.schedule.micro_batch = 1;
@@ -45,16 +46,17 @@ std::size_t bytes_of(const telemetry::SpanRecorder& recorder) {
 /// Elements of a rank's buckets, padding included.
 struct Sizes {
   std::size_t all = 0;
-  /// Those of layers but the last two, which forward leaves for backward in their slots.
+  /// Those of layers but the one that forward leaves for backward in its place.
   std::size_t gathered_again = 0;
 };
 
-Sizes sizes_of(const model::StageParameters& stage, int layers) {
+/// `left`: that layer.
+Sizes sizes_of(const model::StageParameters& stage, int left) {
   Sizes sizes;
   std::set<std::int64_t> again;
   for (std::size_t index = 0; index < stage.fused_parameters().size(); ++index) {
     const auto& place = stage.fused_parameters()[index].place;
-    if (place.kind != model::Place::Kind::layer || place.layer + 2 >= layers) continue;
+    if (place.kind != model::Place::Kind::layer || place.layer == left) continue;
     const auto own = stage.flat().buckets_of_tensor(index);
     for (auto bucket = own.begin; bucket < own.end; ++bucket) again.insert(bucket);
   }
@@ -91,7 +93,9 @@ Moved moved_by(const engine::EngineOptions& options) {
   engine.update({1, 1e-3, reduced.gradient_norm});
   const auto bytes = bytes_of(recorder);
   recorder.stop();
-  return {bytes, sizes_of(engine.parameters(), options.model.num_hidden_layers)};
+  // A short head takes the place of the last layer alone, a long one that of both.
+  const int left = options.model.vocab_size > 100 ? -1 : options.model.num_hidden_layers - 2;
+  return {bytes, sizes_of(engine.parameters(), left)};
 }
 
 }  // namespace
@@ -106,9 +110,12 @@ TEST_CASE("a step moves 8, 6 and at most 8 bytes a parameter at ZeRO levels 0, 1
     const auto optimizer = moved_by(options_for(1, micro_batches));
     CHECK(optimizer.bytes == 6 * optimizer.sizes.all);
     // Parameters in forward and in backward, but for those that are still there.
-    const auto parameters = moved_by(options_for(3, micro_batches));
-    const auto& [all, again] = parameters.sizes;
-    CHECK(parameters.bytes == 6 * all + 2 * again);
-    CHECK(again > all / 2);
+    for (const int vocabulary : {97, 1000}) {
+      CAPTURE(vocabulary);
+      const auto parameters = moved_by(options_for(3, micro_batches, vocabulary));
+      const auto& [all, again] = parameters.sizes;
+      CHECK(parameters.bytes == 6 * all + 2 * again);
+      CHECK(again > all / 3);
+    }
   }
 }

@@ -121,6 +121,17 @@ TEST_CASE("level 3 trains the three families as level 0 does, bit by bit") {
   }
 }
 
+TEST_CASE("level 3 gathers a vocabulary longer than two layers in blocks") {
+  for (const auto architecture : {Architecture::llama, Architecture::qwen3}) {
+    each_mesh(architecture, [&](const layout::Mesh& mesh) {
+      auto options = options_for(architecture, mesh);
+      options.model.vocab_size = 1000;
+      options.schedule.micro_batches = 3;
+      compare_levels(options);
+    });
+  }
+}
+
 TEST_CASE("level 3 trains as level 0 does in every schedule") {
   each_mesh(Architecture::llama, [](const layout::Mesh& mesh) {
     const int stages = mesh.degree(Axis::pipeline);
