@@ -18,7 +18,6 @@ class Checker {
   explicit Checker(const Config& config) : config_(config), options_(config.options()) {}
 
   void arrangement();
-  void zero_level();
   void lengths();
   void learning_rate();
   void matrices();
@@ -53,14 +52,6 @@ void Checker::arrangement() {
   for (const auto& violation : layout::violations(asked)) {
     mistakes_.push_back(layout::text(violation, cited));
   }
-}
-
-void Checker::zero_level() {
-  if (options_.parallel.zero_level != 2) return;
-  mistake(
-      "{} is not offered (gradients would be summed over ranks in every micro-batch, in another "
-      "order than at the other levels); use 1 or 3",
-      cited("parallel.zero_level"));
 }
 
 void Checker::lengths() {
@@ -229,7 +220,6 @@ void Checker::rounding() {
 base::Status check(const Config& config) {
   Checker checker(config);
   checker.arrangement();
-  checker.zero_level();
   checker.lengths();
   checker.learning_rate();
   checker.matrices();

@@ -53,6 +53,20 @@ base::Status check_fp8(const model::ModelConfig& model, std::int64_t tensor) {
   return {};
 }
 
+/// Rule for gradients that are reduced behind each micro-batch.
+base::Status check_schedule(const EngineOptions& options) {
+  const auto& schedule = options.schedule;
+  const bool is_split =
+      layout::splits_backward(schedule.kind) &&
+      (options.sharding.mesh.degree(Axis::pipeline) > 1 || schedule.virtual_stages > 1);
+  if (!options.sharding.reduces_micro_batches() || !is_split) return {};
+  return base::usage_failure(base::format(
+      "parallel.zero_level = 2 does not go with parallel.schedule = {} (gradients of one "
+      "micro-batch would begin before those of another end); use schedule 1f1b or interleaved, or "
+      "parallel.zero_level=1",
+      layout::name(schedule.kind)));
+}
+
 }  // namespace
 
 base::Status check(const EngineOptions& options) {
@@ -65,6 +79,7 @@ base::Status check(const EngineOptions& options) {
       !status.ok()) {
     return status;
   }
+  if (auto status = check_schedule(options); !status.ok()) return status;
   const auto& numerics = options.numerics;
   const int tensor = options.sharding.mesh.degree(Axis::tensor);
   if (numerics.linear_forward == layers::LinearForward::e4m3) {

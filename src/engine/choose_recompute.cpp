@@ -34,7 +34,7 @@ class Choice {
     // beside them is on both sides of a difference.
     const auto& schedule = options_.schedule;
     const bool holds_all =
-        schedule.kind == layout::ScheduleKind::gpipe || sharding.divides_gradients();
+        schedule.kind == layout::ScheduleKind::gpipe || sharding.takes_units_in_turn();
     if (!holds_all) {
       few_ = std::min(schedule.micro_batches, 4 * sharding.mesh.degree(Axis::pipeline));
     }

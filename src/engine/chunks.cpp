@@ -15,7 +15,7 @@ using layout::Axis;
 
 RunChunks run_chunks(const EngineOptions& options) {
   const auto& mesh = options.sharding.mesh;
-  if (!options.sharding.divides_gradients()) {
+  if (!options.sharding.takes_units_in_turn()) {
     const int stages = mesh.degree(Axis::pipeline);
     const auto stage =
         static_cast<std::size_t>(mesh.coordinate(Axis::pipeline, options.sharding.rank));
@@ -34,7 +34,7 @@ RunChunks run_chunks(const EngineOptions& options) {
 /// fewest activations, and a table shared by embedding and head gets its gradients in one order.
 layout::Schedule schedule_of(const EngineOptions& options) {
   const auto& asked = options.schedule;
-  if (options.sharding.divides_gradients()) {
+  if (options.sharding.takes_units_in_turn()) {
     return layout::breadth_first(run_chunks(options).placement.virtual_stages, asked.micro_batches);
   }
   const int stages = options.sharding.mesh.degree(Axis::pipeline);
@@ -49,7 +49,7 @@ void Engine::Parts::make_chunks() {
   const auto [placement, layers] = run_chunks(options);
   const ChunkMessages::Shape shape{context.local_rows(), options.model.hidden_size,
                                    options.numerics.dtype};
-  const bool one_by_one = options.sharding.divides_gradients();
+  const bool one_by_one = options.sharding.takes_units_in_turn();
   chunks.reserve(layers.size());
   int layers_before = 0;
   for (int chunk = 0; chunk < placement.virtual_stages; ++chunk) {

@@ -61,6 +61,7 @@ GradientReducer::GradientReducer(const sharding::Sharding& sharding, const comm:
       exposed_(kernels.device().stopwatch()),
       hosts_part_(kernels.device().is_host() ? exposed_.get() : nullptr) {
   if (memory_.is_divided()) begun_.resize(memory_.units->all().size());
+  has_sums_.resize(stage_.flat().buckets.size());
   if (const auto size = exchange_size(sharding); size > 0) {
     exchange_ = arena.allocate(device::DType::f32, {size});
   }
@@ -79,6 +80,7 @@ GradientReducer::GradientReducer(const sharding::Sharding& sharding, const comm:
 void GradientReducer::begin_step() {
   parameters_missing_ = parameters_of_bucket_;
   std::fill(begun_.begin(), begun_.end(), false);
+  std::fill(has_sums_.begin(), has_sums_.end(), false);
   if (!memory_.is_divided()) kernels_.issue(device::Fill{memory_.terms, 0.0F});
 }
 
@@ -102,7 +104,10 @@ void GradientReducer::free(layout::FlatRange ring) {
   const auto last = std::find_if(under_way_.rbegin(), under_way_.rend(), is_from_it).base();
   if (last == under_way_.begin()) return;
   Timed timed(exposed_.get(), SpanKind::gradients);
-  for (auto each = under_way_.begin(); each != last; ++each) each->work.wait_on_stream();
+  for (auto each = under_way_.begin(); each != last; ++each) {
+    each->work.wait_on_stream();
+    add_up(each->bucket);
+  }
   under_way_.erase(under_way_.begin(), last);
   if (under_way_.empty()) end_busy();
   timed.end();
@@ -116,17 +121,50 @@ void GradientReducer::completed(const model::Place& place) {
   }
 }
 
+void GradientReducer::completed_micro_batch(const model::Place& place) {
+  const bool embeds =
+      sharding_.options().mesh.coordinate(Axis::pipeline, sharding_.options().rank) == 0;
+  for (const auto index : memory_.units->of(place)) {
+    const auto& unit = memory_.units->all()[index];
+    // The embedding's gradient follows that of the head, which reads the same table.
+    const bool goes_on = unit.place != place && embeds;
+    if (goes_on) continue;
+    begun_[index] = false;
+    for (const auto bucket : unit.buckets) start(bucket);
+  }
+}
+
+void GradientReducer::add_up(std::size_t bucket) {
+  if (!sharding_.options().reduces_micro_batches()) return;
+  const auto own = sharding_.updated(bucket);
+  if (own.size() == 0) return;
+  const auto terms = memory_.terms_of(bucket, stage_.flat().buckets[bucket], own);
+  const auto sums = memory_.sums_of(bucket, own);
+  if (has_sums_[bucket]) {
+    kernels_.issue(device::Add{sums, terms, sums});
+  } else {
+    kernels_.issue(device::Copy{terms, sums});
+  }
+  has_sums_[bucket] = true;
+}
+
 void GradientReducer::start(std::size_t bucket) {
   if (groups_.on(Axis::data).size() == 1) return;
   Timed timed(hosts_part_, SpanKind::gradients);
   if (under_way_.empty()) busy_since_ = telemetry::SpanClock::now();
-  const auto whole = memory_.terms_of(bucket, stage_.flat().buckets[bucket]);
+  const auto range = stage_.flat().buckets[bucket];
+  const auto whole = memory_.terms_of(bucket, range);
+  const auto own = sharding_.updated(bucket);
   auto& data = groups_.on(Axis::data);
-  under_way_.push_back({bucket, sharding_.divides_updates()
-                                    ? data.start_reduce_scatter(
-                                          whole, memory_.sums_of(bucket, sharding_.updated(bucket)),
-                                          stage_.flat().cuts_of_bucket(bucket))
-                                    : data.start_all_reduce(whole, comm::ReduceOp::sum)});
+  if (!sharding_.divides_updates()) {
+    under_way_.push_back({bucket, data.start_all_reduce(whole, comm::ReduceOp::sum)});
+  } else {
+    const auto sums = sharding_.options().reduces_micro_batches()
+                          ? memory_.terms_of(bucket, range, own)
+                          : memory_.sums_of(bucket, own);
+    under_way_.push_back(
+        {bucket, data.start_reduce_scatter(whole, sums, stage_.flat().cuts_of_bucket(bucket))});
+  }
   timed.end();
 }
 
@@ -135,6 +173,7 @@ void GradientReducer::poll() {
   Timed timed(hosts_part_, SpanKind::gradients);
   // Order: groups complete collectives in the order of their start.
   while (!under_way_.empty() && under_way_.front().work.poll()) {
+    add_up(under_way_.front().bucket);
     under_way_.erase(under_way_.begin());
   }
   if (under_way_.empty()) end_busy();
@@ -154,7 +193,10 @@ std::optional<double> GradientReducer::take_busy_seconds() {
 void GradientReducer::wait_on_stream() {
   if (under_way_.empty()) return;
   Timed timed(exposed_.get(), SpanKind::gradients);
-  for (auto& each : under_way_) each.work.wait_on_stream();
+  for (auto& each : under_way_) {
+    each.work.wait_on_stream();
+    add_up(each.bucket);
+  }
   under_way_.clear();
   end_busy();
   timed.end();
@@ -209,8 +251,11 @@ void GradientReducer::add_tied_terms() {
 }
 
 void GradientReducer::finish() {
-  for (auto bucket = stage_.first_tied_bucket(); bucket < stage_.flat().buckets.size(); ++bucket) {
-    start(bucket);
+  if (!sharding_.options().reduces_micro_batches()) {
+    for (auto bucket = stage_.first_tied_bucket(); bucket < stage_.flat().buckets.size();
+         ++bucket) {
+      start(bucket);
+    }
   }
   wait_on_stream();
   Timed timed(exposed_.get(), SpanKind::gradients);

@@ -31,6 +31,8 @@ class GradientReducer {
   /// Marks the gradients of this part of the model as final for this step: buckets that are
   /// complete now start their reduction.
   void completed(const model::Place& place);
+  /// The same for those of a micro-batch, where these are reduced each and added up as shards.
+  void completed_micro_batch(const model::Place& place);
   /// Progress without waiting.
   void poll();
   /// Makes the device's next kernel wait for all started reductions; the host need not wait.
@@ -56,6 +58,8 @@ class GradientReducer {
     comm::Work work;
   };
   void start(std::size_t bucket);
+  /// Behind a bucket's reduction: adds a micro-batch's sums to those before.
+  void add_up(std::size_t bucket);
   /// Waits for reductions from these elements of the ring.
   void free(layout::FlatRange ring);
   /// Calls act(shard piece, sums of it that are held, their place in the exchange buffer) for what
@@ -77,8 +81,10 @@ class GradientReducer {
   std::vector<int> parameters_of_bucket_;
   /// Buckets of each part of the model, one for each fused parameter that lies in it.
   std::map<model::Place, std::vector<std::size_t>> buckets_of_place_;
-  /// [unit]: whether its gradients of this step have begun to add up.
+  /// [unit]: whether gradients of this step, or micro-batch, have begun to add up in the ring.
   std::vector<bool> begun_;
+  /// [bucket]: whether micro-batches have been added up.
+  std::vector<bool> has_sums_;
   std::vector<UnderWay> under_way_;
   /// Begin of the first one under way.
   telemetry::SpanClock::time_point busy_since_;

@@ -122,7 +122,15 @@ void ParameterGather::wait_up_to(int position) {
 
 void ResidentWeights::acquire(const Place& place, layers::Pass pass) {
   // Later passes find what forward has waited for.
-  if (pass == layers::Pass::forward) wait_for_(place);
+  if (pass == layers::Pass::forward) {
+    wait_for_(place);
+  } else if (begins_) {
+    begins_(place);
+  }
+}
+
+void ResidentWeights::release(const Place& place, layers::Pass pass) {
+  if (pass != layers::Pass::forward && ends_) ends_(place);
 }
 
 void Engine::Parts::parameters_changed() {

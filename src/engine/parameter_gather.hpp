@@ -64,17 +64,25 @@ class ParameterGather {
   std::unique_ptr<device::Stopwatch> waited_;
 };
 
-/// Weights that each rank has whole: forward waits for those that other ranks have updated.
+/// Weights that each rank has whole: forward waits for those that other ranks have updated, and
+/// whoever wants to hears of gradients.
 class ResidentWeights final : public layers::WeightSource {
  public:
-  using Wait = std::function<void(const model::Place&)>;
-  explicit ResidentWeights(Wait wait_for) : wait_for_(std::move(wait_for)) {}
+  using Told = std::function<void(const model::Place&)>;
+  explicit ResidentWeights(Told wait_for) : wait_for_(std::move(wait_for)) {}
 
+  /// `begins` is called before a pass adds to gradients, `ends` behind it.
+  void on_gradients(Told begins, Told ends) {
+    begins_ = std::move(begins);
+    ends_ = std::move(ends);
+  }
   void acquire(const model::Place& place, layers::Pass pass) override;
-  void release(const model::Place&, layers::Pass) override {}
+  void release(const model::Place& place, layers::Pass pass) override;
 
  private:
-  Wait wait_for_;
+  Told wait_for_;
+  Told begins_;
+  Told ends_;
 };
 
 }  // namespace trireme::engine

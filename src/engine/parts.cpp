@@ -84,7 +84,7 @@ Engine::Parts::Parts(const EngineOptions& given, const comm::AxisGroups& their_g
   register_arenas(options.model, groups, memory, registrations);
   if (trains()) {
     // Shards of owners lie at offsets of their own.
-    const auto offsets = gathered ? comm::Offsets::own : comm::Offsets::same;
+    const auto offsets = units ? comm::Offsets::own : comm::Offsets::same;
     register_flat(groups, {flat_parameters, offsets}, {flat_gradients, offsets}, registrations);
   }
   make_executor();
@@ -110,7 +110,7 @@ void Engine::Parts::make_updates() {
   GradientMemory of_gradients{flat_gradients, nullptr, {}, {}};
   if (options.sharding.divides_gradients()) {
     of_gradients = {flat_gradients, &*units, gradients, own_updates.buckets};
-    gathered->on_gradients([this](const model::Place& place) { reduction().prepare(place); });
+    tell_of_gradients();
   }
   reducer.emplace(sharding, groups, std::move(of_gradients), kernels,
                   memory.of(Purpose::communication));
@@ -118,6 +118,20 @@ void Engine::Parts::make_updates() {
     gather.emplace(sharding, groups.on(Axis::data), kernels.device());
   }
   say_rules();
+}
+
+/// Lets leases of weights tell which part of the model adds to gradients, and where it ends.
+void Engine::Parts::tell_of_gradients() {
+  const auto begins = [this](const model::Place& place) { reduction().prepare(place); };
+  if (gathered) return gathered->on_gradients(begins);
+  // Graph breaks: what is under way, and where gradients begin, differs from run to run of a part.
+  resident.on_gradients(
+      [this, begins](const model::Place& place) {
+        graphs.outside([begins, place] { begins(place); });
+      },
+      [this](const model::Place& place) {
+        graphs.outside([this, place] { reduction().completed_micro_batch(place); });
+      });
 }
 
 /// Tells which rule updates what, where there are two.
@@ -145,7 +159,8 @@ void Engine::Parts::say_rules() const {
 
 void Engine::Parts::make_executor() {
   PipelineExecutor::Completed completed;
-  if (trains() && groups.on(Axis::data).size() > 1) {
+  const bool at_the_end = !options.sharding.reduces_micro_batches();
+  if (trains() && at_the_end && groups.on(Axis::data).size() > 1) {
     completed = [this](const model::Place& place) { reduction().completed(place); };
   }
   executor.emplace(
@@ -186,19 +201,32 @@ void Engine::Parts::make_parameters() {
   parameters = flat_parameters;
   if (trains()) {
     own_updates = sharding.updates();
-    make_gradients(size);
+    make_gradients();
   }
-  stage.bind(flat_parameters, flat_gradients);
+  if (units) {
+    stage.bind(units->regions({flat_parameters, Units::Extent::whole},
+                              {flat_gradients, Units::Extent::ring}));
+  } else {
+    stage.bind(flat_parameters, flat_gradients);
+  }
   if (options.numerics.linear_forward == layers::LinearForward::e4m3 &&
       options.memory.weight_copies == layers::WeightCopies::kept) {
     context.weight_copies = &weight_copies.emplace(stage, memory.of(Purpose::parameters));
   }
 }
 
-void Engine::Parts::make_gradients(std::int64_t elements) {
+void Engine::Parts::make_gradients() {
   auto& arena = memory.of(Purpose::gradients);
-  flat_gradients = arena.allocate(device::DType::f32, {elements});
-  gradients = flat_gradients;
+  if (options.sharding.divides_gradients()) {
+    if (!units) units.emplace(sharding);
+    const auto ring = units->size();
+    const auto held = own_updates.sizes.elements + own_updates.sizes.matrices;
+    flat_gradients = arena.allocate(device::DType::f32, {ring + held});
+    gradients = {flat_gradients.slice(0, ring, held), own_updates.sizes};
+  } else {
+    flat_gradients = arena.allocate(device::DType::f32, {stage.flat().size});
+    gradients = flat_gradients;
+  }
   std::int64_t pieces = 0;
   for (const auto& fused : stage.fused_parameters()) pieces += std::ssize(fused.pieces);
   hashes = arena.allocate(device::DType::i32, {pieces, 2});
@@ -212,14 +240,14 @@ void Engine::Parts::make_divided_parameters() {
   const auto held = own_updates.sizes.elements + own_updates.sizes.matrices;
   flat_parameters = memory.of(Purpose::parameters).allocate(options.numerics.dtype, {ring + held});
   parameters = {flat_parameters.slice(0, ring, held), own_updates.sizes};
+  make_gradients();
+  const auto in_turn = flat_parameters.slice(0, 0, ring);
   const bool divides = options.sharding.divides_gradients();
-  make_gradients(divides ? ring + held : stage.flat().size);
-  if (divides) gradients = {flat_gradients.slice(0, ring, held), own_updates.sizes};
-  const auto slots = flat_parameters.slice(0, 0, ring);
-  stage.bind(units->regions(slots, flat_gradients,
-                            divides ? Units::Gradients::in_ring : Units::Gradients::whole));
+  stage.bind(
+      units->regions({in_turn, Units::Extent::ring},
+                     {flat_gradients, divides ? Units::Extent::ring : Units::Extent::whole}));
   gathered.emplace(sharding, *units, groups.on(Axis::data),
-                   GatheredWeights::Shards{parameters, own_updates.buckets, slots}, graphs,
+                   GatheredWeights::Shards{parameters, own_updates.buckets, in_turn}, graphs,
                    kernels.device());
   context.weights = &*gathered;
 }

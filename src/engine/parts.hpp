@@ -45,7 +45,7 @@ struct Engine::Parts {
   sharding::Updates own_updates;  // empty for inference
   optim::FlatValues parameters;   // those of own_updates, at least
   optim::FlatValues gradients;    // likewise
-  std::optional<Units> units;     // where data-parallel ranks divide parameters
+  std::optional<Units> units;     // where data-parallel ranks divide parameters or gradients
   std::optional<GatheredWeights> gathered;
   ResidentWeights resident;
   std::vector<std::vector<model::Place>> chunk_places;  // [chunk]: in the order of forward
@@ -79,9 +79,10 @@ struct Engine::Parts {
   void make_parameters();
   void make_divided_parameters();
   /// Memory for gradients, and for hashes of all shard pieces.
-  void make_gradients(std::int64_t elements);
+  void make_gradients();
   void make_chunks();
   void make_updates();
+  void tell_of_gradients();
   void make_executor();
   void say_rules() const;
   /// Renews the copies of weights, before micro-batches read them.

@@ -125,7 +125,7 @@ std::vector<std::uint64_t> Engine::parameter_hashes() {
   auto& parts = *parts_;
   TRIREME_EXPECT(parts.trains(), "only training engines have room for hashes");
   parts.finish_gathers();
-  if (parts.units) {
+  if (parts.gathered) {
     for (const auto& unit : parts.units->all()) {
       const layers::WeightLease lease(parts.context.weights, unit.place, layers::Pass::forward);
       hash_pieces(parts.stage, unit.place, parts.kernels, parts.hashes);

@@ -96,8 +96,11 @@ std::string held_in_words(const engine::ScheduleOptions& schedule, int stages) {
 
 /// Text about weights that are gathered when they are read; empty where each rank has its own.
 std::string divided_in_words(const engine::EngineOptions& options) {
+  if (options.sharding.reduces_micro_batches()) {
+    return "ZeRO level 2: gradients are reduced into shards behind each micro-batch\n";
+  }
   if (!options.sharding.divides_parameters()) return {};
-  if (!options.sharding.divides_gradients()) {
+  if (!options.sharding.takes_units_in_turn()) {
     return "ZeRO level 3: ranks hold shards of weights, and all gradients\n";
   }
   return format(
@@ -109,7 +112,7 @@ std::string divided_in_words(const engine::EngineOptions& options) {
 /// Text about what stages wait for one another; a stage whose units take all micro-batches before
 /// the next runs none of the schedules.
 std::string schedule_in_words(const MemoryPlan& plan) {
-  if (plan.options.sharding.divides_gradients()) {
+  if (plan.options.sharding.takes_units_in_turn()) {
     return "one stage, whatever the schedule: no bubble\n";
   }
   const auto kind = plan.options.schedule.kind;

@@ -19,6 +19,12 @@ bool TimePlan::fits() const {
 }
 
 base::Status check_predicted(const engine::EngineOptions& options) {
+  if (options.sharding.reduces_micro_batches()) {
+    return base::usage_failure(
+        "parallel.zero_level = 2 does not go with a machine file (reductions behind each "
+        "micro-batch are not predicted yet); leave --machine and plan.machine out, or set "
+        "parallel.zero_level=1");
+  }
   if (!options.sharding.divides_parameters()) return {};
   return base::usage_failure(
       "parallel.zero_level = 3 does not go with a machine file (gathers of weights are not "

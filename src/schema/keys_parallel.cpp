@@ -38,9 +38,10 @@ constexpr Key parallel_rows[] = {
     parallel.key<&ParallelOptions::zero_level>(
         "0", {.range = between(0, 3)},
         "What data-parallel ranks divide among themselves. 0: nothing; 1: master weights and "
-        "optimizer state; 3: weights, too, which each unit (table, layer, head) gathers when a "
-        "pass reads them, and with one stage gradients, where a unit takes all micro-batches "
-        "before the next, whose activations it holds. There is no 2."),
+        "optimizer state; 2: gradients, too, which are reduced behind each micro-batch, and add up "
+        "in another order than at the other levels; 3: weights, too, which each unit (table, "
+        "layer, head) gathers when a pass reads them, and with one stage gradients, where a unit "
+        "takes all micro-batches before the next, whose activations it holds."),
     parallel.key<&ParallelOptions::bucket_bytes>(
         "25MiB", {.type = Type::bytes, .unit = "bytes", .range = between(4096, 17179869184)},
         "Bucket of gradients: how many bytes of them are reduced at a time, while backward goes "

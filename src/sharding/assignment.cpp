@@ -44,12 +44,13 @@ base::Status check(const Options& options, const model::ModelConfig& model, bool
   if (!rule.updates_matrices) return {};
   const bool shares = options.assignment == ownership::Assignment::shared &&
                       (options.divides_updates() || options.mesh.degree(Axis::tensor) > 1);
-  if (options.assignment == ownership::Assignment::padded && options.divides_parameters()) {
+  if (options.assignment == ownership::Assignment::padded &&
+      options.borders() == model::BucketBorders::units) {
     return base::usage_failure(base::format(
-        "optimizer.assignment = padded does not go with parallel.zero_level = 3 and "
-        "optimizer.name = {} (each layer is gathered by itself, in equal shards as long as its "
+        "optimizer.assignment = padded does not go with parallel.zero_level = {} and "
+        "optimizer.name = {} (each layer is moved by itself, in equal shards as long as its "
         "largest matrix); use auto or contiguous, or set parallel.zero_level=1",
-        rule.name));
+        options.zero_level, rule.name));
   }
   if (shares && !rule.shares_matrices) {
     return base::usage_failure(

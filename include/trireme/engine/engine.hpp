@@ -114,8 +114,8 @@ class Engine {
 
   const layout::Schedule& schedule() const;
   /// Views of the parameters of this rank, in the compute type: those of the last update, once
-  /// read_parameters() or an evaluation has followed it. Where data-parallel ranks divide them, they
-  /// have values under leases alone.
+  /// read_parameters() or an evaluation has followed it. Where data-parallel ranks divide them,
+  /// they have values under leases alone.
   const model::StageParameters& parameters() const;
   /// Gives leases of parameters() to the pass of read_parameters().
   layers::WeightSource& weights() const;

@@ -16,8 +16,8 @@ struct Options {
   layout::Mesh mesh = layout::Mesh::of(1, 1, 1);
   base::Rank rank{0};
   model::SequenceParallel sequence_parallel = model::SequenceParallel::off;
-  /// 0: every data-parallel rank has all optimizer state; 1: each has its shard; 3: of parameters,
-  /// too.
+  /// 0: every data-parallel rank has all optimizer state; 1: each has its shard; 2: of gradients,
+  /// too; 3: of parameters, too.
   int zero_level = 0;
   std::int64_t bucket_bytes = std::int64_t{25} << 20;
   optim::Rule rule;
@@ -33,15 +33,22 @@ struct Options {
   /// Whether each of several ranks holds its shards of parameters alone: a unit's weights are
   /// gathered when a pass reads them (model::BucketBorders).
   bool divides_parameters() const { return zero_level > 2 && mesh.degree(layout::Axis::data) > 1; }
-  /// Whether gradients, too: where one stage has all layers, each unit takes all micro-batches
-  /// before the next, and what they add up to is reduced behind the last. Other stages keep all
-  /// gradients until their last micro-batch.
-  bool divides_gradients() const {
+  /// Whether each unit takes all micro-batches before the next: where parameters are divided and
+  /// one stage has all layers. What they add up to is reduced behind the last.
+  bool takes_units_in_turn() const {
     return divides_parameters() && mesh.degree(layout::Axis::pipeline) == 1;
   }
+  /// Whether gradients are reduced behind each micro-batch, and added up as shards.
+  bool reduces_micro_batches() const {
+    return zero_level == 2 && mesh.degree(layout::Axis::data) > 1;
+  }
+  /// Whether each of several ranks holds gradients of its shards alone, beside those of the units
+  /// that compute; else all, until its last micro-batch.
+  bool divides_gradients() const { return takes_units_in_turn() || reduces_micro_batches(); }
   /// Whether a bucket ends with each unit.
   model::BucketBorders borders() const {
-    return divides_parameters() ? model::BucketBorders::units : model::BucketBorders::anywhere;
+    const bool by_units = divides_parameters() || divides_gradients();
+    return by_units ? model::BucketBorders::units : model::BucketBorders::anywhere;
   }
   /// Whether updates are of whole matrices, with owners.
   bool divides_matrices() const {

@@ -162,9 +162,8 @@ void GatheredWeights::gather_ahead() {
   std::vector<bool> taken(held_.size(), false);
   const auto is_free = [&](std::size_t unit) {
     const auto& beside = units_.beside(unit);
-    return std::none_of(beside.begin(), beside.end(), [&](std::size_t other) {
-      return held_[other].leases > 0 || taken[other];
-    });
+    return std::none_of(beside.begin(), beside.end(),
+                        [&](std::size_t other) { return held_[other].leases > 0 || taken[other]; });
   };
   const auto end = std::min(order_.size(), now_ + 1 + most_ahead);
   for (auto index = now_ + 1; index < end; ++index) {

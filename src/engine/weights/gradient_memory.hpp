@@ -27,6 +27,11 @@ struct GradientMemory {
     const auto place = is_divided() ? units->place_of(bucket) : range;
     return terms.slice(0, place.begin, place.size());
   }
+  /// Those of elements of the bucket, which is at `range`.
+  device::Tensor terms_of(std::size_t bucket, layout::FlatRange range,
+                          layout::FlatRange elements) const {
+    return terms_of(bucket, range).slice(0, elements.begin - range.begin, elements.size());
+  }
   /// Sums of elements of the bucket that the rank holds.
   device::Tensor sums_of(std::size_t bucket, layout::FlatRange range) const {
     if (!is_divided()) return terms.slice(0, range.begin, range.size());

@@ -74,9 +74,8 @@ void Units::place_layers(const Buckets& buckets) {
 
 void Units::place_vocabulary(const Buckets& buckets) {
   const Place head{Kind::head, 0};
-  const bool head_reads_table =
-      buckets.contains(head) && !sharding_.stage().holds("head.weight");
-  const bool stays = head_reads_table || !sharding_.options().divides_gradients();
+  const bool head_reads_table = buckets.contains(head) && !sharding_.stage().holds("head.weight");
+  const bool stays = head_reads_table || !sharding_.options().takes_units_in_turn();
   std::int64_t begin = stays ? size_ : 0;
   for (const auto& [place, all] : buckets) {
     if (place.kind == Kind::layer) continue;
@@ -107,25 +106,28 @@ const std::vector<std::size_t>& Units::of(const Place& place) const {
   return found == units_of_place_.end() ? none : found->second;
 }
 
-std::vector<model::StageParameters::Region> Units::regions(const device::Tensor& parameters,
-                                                           const device::Tensor& gradients,
-                                                           Gradients kind) const {
+std::vector<model::StageParameters::Region> Units::regions(const Memory& parameters,
+                                                           const Memory& gradients) const {
   const auto& buckets = sharding_.stage().flat().buckets;
   std::vector<model::StageParameters::Region> regions;
+  std::vector<std::int64_t> in_ring;
   for (std::size_t bucket = 0; bucket < buckets.size(); ++bucket) {
     // Matrices may lie in several neighbouring buckets of their place.
     const bool goes_on = bucket > 0 && places_[bucket].begin == places_[bucket - 1].end;
-    if (!goes_on) regions.emplace_back().range.begin = buckets[bucket].begin;
+    if (!goes_on) {
+      regions.emplace_back().range.begin = buckets[bucket].begin;
+      in_ring.push_back(places_[bucket].begin);
+    }
     regions.back().range.end = buckets[bucket].end;
   }
-  for (auto& region : regions) {
-    const auto first = std::find_if(buckets.begin(), buckets.end(), [&](const auto& each) {
-      return each.begin == region.range.begin;
-    });
-    const auto begin = places_[static_cast<std::size_t>(first - buckets.begin())].begin;
-    region.parameters = parameters.slice(0, begin, region.range.size());
-    const auto of_gradients = kind == Gradients::whole ? region.range.begin : begin;
-    region.gradients = gradients.slice(0, of_gradients, region.range.size());
+  for (std::size_t index = 0; index < regions.size(); ++index) {
+    auto& region = regions[index];
+    const auto of = [&](const Memory& memory) {
+      const auto begin = memory.extent == Extent::ring ? in_ring[index] : region.range.begin;
+      return memory.values.slice(0, begin, region.range.size());
+    };
+    region.parameters = of(parameters);
+    region.gradients = of(gradients);
   }
   return regions;
 }

@@ -20,13 +20,13 @@ struct Unit {
 };
 
 /// Units of a stage, and the ring that holds them while they are gathered, each always in the same
-/// place. Layers take turns in two, so that one comes while another computes. Where a unit takes all
-/// micro-batches before the next, the table, and the head, lie over both: no layer computes
+/// place. Layers take turns in two, so that one comes while another computes. Where a unit takes
+/// all micro-batches before the next, the table, and the head, lie over both: no layer computes
 /// meanwhile. In other schedules they lie behind the layers, and where the head reads the table,
 /// whose gradient begins there and ends with the step, behind each other.
 class Units {
  public:
-  /// `sharding` divides parameters.
+  /// `sharding` divides parameters or gradients.
   explicit Units(const sharding::Sharding& sharding);
 
   const std::vector<Unit>& all() const { return units_; }
@@ -38,12 +38,15 @@ class Units {
   std::int64_t size() const { return size_; }
   /// Where a bucket's elements lie in the ring.
   layout::FlatRange place_of(std::size_t bucket) const { return places_[bucket]; }
-  /// Regions of the stage's flat buffers: in a ring of parameters, and in one of gradients or in
-  /// all of them.
-  enum class Gradients { in_ring, whole };
-  std::vector<model::StageParameters::Region> regions(const device::Tensor& parameters,
-                                                      const device::Tensor& gradients,
-                                                      Gradients kind) const;
+  /// Memory of all of a stage's elements, or of the ring.
+  enum class Extent { whole, ring };
+  struct Memory {
+    device::Tensor values;
+    Extent extent;
+  };
+  /// Regions of the stage's flat buffers, where these memories have them.
+  std::vector<model::StageParameters::Region> regions(const Memory& parameters,
+                                                      const Memory& gradients) const;
 
  private:
   using Buckets = std::map<model::Place, std::vector<std::size_t>>;

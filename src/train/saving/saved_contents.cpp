@@ -86,8 +86,8 @@ class RankContents {
     const auto begin = std::max(run.begin, piece.flat.begin);
     const auto end = std::min(run.end, piece.flat.end);
     auto at = before + begin - run.begin;
-    for (const auto& box : layout::boxes_of_flat_range(piece.box, begin - piece.flat.begin,
-                                                       end - piece.flat.begin)) {
+    for (const auto& box :
+         layout::boxes_of_flat_range(piece.box, begin - piece.flat.begin, end - piece.flat.begin)) {
       builder_.add_part(prefix + tensor.name, tensor.shape, box, number, at);
       at += layout::element_count(box);
     }

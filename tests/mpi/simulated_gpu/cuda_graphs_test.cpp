@@ -36,7 +36,7 @@ TEST_CASE("training from CUDA graphs has the bits of training kernel by kernel")
   const auto recompute =
       GENERATE(layers::Recompute{}, layers::Recompute{layers::Activation::attention},
                layers::Recompute{layers::Activation::layer});
-  const int zero_level = GENERATE(0, 1);
+  const int zero_level = GENERATE(0, 1, 2);
   for (const auto& mesh : meshes()) {
     still_going(mesh.text());
     CAPTURE(mesh.text(), model::name(architecture), dropout, zero_level);

@@ -179,9 +179,6 @@ TEST_CASE("mistakes between keys cite both, with their sources and the nearest v
       {{"comm.backend=shared", "numerics.backend=cuda"},
        "comm.backend = shared (--set) does not go with numerics.backend = cuda (--set) (it moves "
        "host memory); set comm.backend=auto"},
-      {{"parallel.zero_level=2"},
-       "parallel.zero_level = 2 (--set) is not offered (gradients would be summed over ranks in "
-       "every micro-batch, in another order than at the other levels); use 1 or 3"},
       {{"train.eval_every=5"},
        "train.eval_every = 5 (--set) needs data.validation (there is nothing to evaluate on); "
        "give the prefix of held-out tokens, or set train.eval_every=0"},

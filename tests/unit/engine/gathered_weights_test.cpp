@@ -257,16 +257,35 @@ TEST_CASE("level 3 holds shards and the ring of units, to the byte") {
   CHECK(bytes(3, Purpose::gradients) - bytes(0, Purpose::gradients) + 4 * all ==
         4 * (all / 8 + head));
   CHECK(bytes(3, Purpose::optimizer) == bytes(1, Purpose::optimizer));
+  // Beside two layers, which take turns while the head waits for its reduction.
+  CHECK(bytes(2, Purpose::parameters) == bytes(0, Purpose::parameters));
+  CHECK(bytes(2, Purpose::gradients) - bytes(0, Purpose::gradients) + 4 * all ==
+        4 * (all / 8 + 2 * layer + head));
+  CHECK(bytes(2, Purpose::optimizer) == bytes(1, Purpose::optimizer));
 }
 
 TEST_CASE("the traffic of gradients has none of the weights that passes gather") {
-  for (const int level : {0, 1, 3}) {
+  for (const int level : {0, 1, 2, 3}) {
     CAPTURE(level);
     const auto options = options_of_level(level);
     LateEngine late(options);
     const auto elements = late.engine->parameters().flat().size;
-    CHECK(engine::traffic_of(options).gradients == static_cast<std::size_t>(4 * elements));
+    const int times = level == 2 ? options.schedule.micro_batches : 1;
+    CHECK(engine::traffic_of(options).gradients == static_cast<std::size_t>(4 * times * elements));
   }
+}
+
+TEST_CASE("gradients of a micro-batch are not reduced where those of weights come later") {
+  auto options = testing::options_of_stage(layout::Mesh::of(2, 2, 1), 0, 4);
+  options.sharding.zero_level = 2;
+  options.schedule.kind = layout::ScheduleKind::zero_bubble_h1;
+  const auto status = engine::check(options);
+  REQUIRE_FALSE(status.ok());
+  CHECK(status.failure().code == base::ExitCode::usage);
+  CHECK_THAT(status.failure().text,
+             Contains("parallel.zero_level = 2") && Contains("parallel.schedule = zb-h1"));
+  options.schedule.kind = layout::ScheduleKind::one_forward_one_backward;
+  CHECK(engine::check(options).ok());
 }
 
 TEST_CASE("equal shards of whole matrices are refused at level 3, and nobody chooses them") {

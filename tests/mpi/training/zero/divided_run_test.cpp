@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole runs at ZeRO level 3: evaluated, saved, ended and begun again, at this level and at others.
+// Whole runs at ZeRO levels 2 and 3: evaluated, saved, ended and begun again, at this level and at
+// others.
 #include "mpi/training/small_run.hpp"
 #include "support/mpi/world.hpp"
 
@@ -20,15 +21,11 @@ using Losses = std::map<std::int64_t, double>;
 
 Losses run(RunFolder& folder, const std::string& name, int zero_level,
            const std::vector<std::string>& more = {}) {
-  std::vector<std::string> settings{"parallel.pipeline=1",
-                                    "parallel.data=2",
-                                    "train.global_batch=4",
-                                    "model.tie_word_embeddings=false",
+  std::vector<std::string> settings{"parallel.pipeline=1", "parallel.data=2",
+                                    "train.global_batch=4", "model.tie_word_embeddings=false",
                                     // Blocks of the table and of the head.
-                                    "model.vocab_size=1000",
-                                    "parallel.bucket_bytes=4096",
-                                    "train.replica_check=1",
-                                    "optimizer.curve=constant",
+                                    "model.vocab_size=1000", "parallel.bucket_bytes=4096",
+                                    "train.replica_check=1", "optimizer.curve=constant",
                                     "train.eval_every=2",
                                     "data.validation=" + (folder.path() / "tokens").string(),
                                     "parallel.zero_level=" + std::to_string(zero_level)};
@@ -58,5 +55,18 @@ TEST_CASE("a run at level 3 has the losses of one at level 0, and goes on from e
     CHECK(losses.size() == 3);
     losses.merge(run(folder, name, second));
     CHECK(losses == expected);
+  }
+}
+
+TEST_CASE("a run at level 2 goes on from its own checkpoint, and from one of level 3") {
+  RunFolder folder;
+  const auto expected = run(folder, "gradients", 2);
+  REQUIRE(expected.size() == 6);
+  auto losses = run(folder, "ended", 2, {"train.steps=3"});
+  losses.merge(run(folder, "ended", 2));
+  CHECK(losses == expected);
+  run(folder, "of three", 3, {"train.steps=3"});
+  for (const auto& [step, loss] : run(folder, "of three", 2)) {
+    CHECK(loss == Approx(expected.at(step)).epsilon(1e-5));
   }
 }

@@ -100,7 +100,7 @@ Moved moved_by(const engine::EngineOptions& options) {
 
 }  // namespace
 
-TEST_CASE("a step moves 8, 6 and at most 8 bytes a parameter at ZeRO levels 0, 1 and 3") {
+TEST_CASE("a step moves 8, 6, 4m + 2 and at most 8 bytes a parameter at ZeRO levels 0 to 3") {
   for (const int micro_batches : {1, 3}) {
     CAPTURE(micro_batches);
     // Gradients in fp32 by all-reduce.
@@ -109,6 +109,10 @@ TEST_CASE("a step moves 8, 6 and at most 8 bytes a parameter at ZeRO levels 0, 1
     // Gradients by reduce-scatter, parameters in bf16 by all-gather.
     const auto optimizer = moved_by(options_for(1, micro_batches));
     CHECK(optimizer.bytes == 6 * optimizer.sizes.all);
+    // Gradients by reduce-scatter in each micro-batch.
+    const auto gradients = moved_by(options_for(2, micro_batches));
+    const auto times = static_cast<std::size_t>(micro_batches);
+    CHECK(gradients.bytes == (4 * times + 2) * gradients.sizes.all);
     // Parameters in forward and in backward, but for those that are still there.
     for (const int vocabulary : {97, 1000}) {
       CAPTURE(vocabulary);
