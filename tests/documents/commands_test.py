@@ -53,7 +53,7 @@ EXCEPTIONS = {
     r"^tar -xf trireme-": GPU,
     r"/bin/gpu-check\b": GPU,
     r"backend[ =]cuda\b": GPU,
-    r"^perf/compare/(pytorch|picotron|checkpoint)/": PEER,
+    r"^perf/compare/(pytorch|picotron|fsdp|checkpoint)/": PEER,
     r"perf/compare/(collectives|net_plugin)/run": LONG,
     r"^trireme bench gemm\b(?!.*backend)": BENCH,
     r"^(mpirun .*)?build/perf/bench/": BENCH,

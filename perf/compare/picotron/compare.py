@@ -2,8 +2,7 @@
 """Times parallel training of a 34M Llama in Trireme and in picotron (gloo), turn about.
 
 Layouts: one rank with all threads, then two and four ranks with one thread each. Both do the same
-work on random tokens: sequences of 256, micro-batches of 2, 4 of them for each data-parallel
-replica, AdamW, no clipping. picotron runs 1F1B with the update that its own train.py chooses on
+work (small_llama.py). picotron runs 1F1B with the update that its own train.py chooses on
 CPUs. Prints a table and, with --out, one JSON object a line.
 """
 
@@ -11,7 +10,6 @@ import argparse
 import json
 import math
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -19,71 +17,29 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import small_llama  # noqa: E402
+from small_llama import MICRO_BATCH, MICRO_BATCHES, SEQ, WARM_UP_STEPS  # noqa: E402
+
 sys.path.insert(0, str(HERE.parent / "pytorch"))
 from compare import write_tokens  # noqa: E402
 
-SEQ, MICRO_BATCH, MICRO_BATCHES = 256, 2, 4
-WARM_UP_STEPS = 2
 LAYOUTS = {  # name: (tensor, pipeline, data)
     "1": (1, 1, 1), "tp2": (2, 1, 1), "pp2": (1, 2, 1), "dp2": (1, 1, 2), "tp2xpp2": (2, 2, 1)}
 
 # What a user would choose here: four pieces a stage shorten the bubble of four micro-batches, and
 # the head, which has the last place alone, is worth 1.3 layers. With four ranks on two cores, others
 # fill the bubble.
-SCHEDULES = {"pp2": "schedule = interleaved\nvirtual_stages = 4\nstage_layers = 2,1,1,1,1,1,1,0"}
-
-
-def configuration(folder: Path, name: str, precision: str, threads: int, steps: int) -> str:
-    tensor, pipeline, data = LAYOUTS[name]
-    return f"""
-[model]
-architecture = llama
-vocab_size = 8192
-hidden_size = 512
-intermediate_size = 1408
-num_hidden_layers = 8
-num_attention_heads = 8
-max_position_embeddings = {SEQ}
-tie_word_embeddings = false
-[parallel]
-tensor = {tensor}
-pipeline = {pipeline}
-data = {data}
-{SCHEDULES.get(name, "")}
-[train]
-steps = {steps}
-sequence_length = {SEQ}
-micro_batch = {MICRO_BATCH}
-global_batch = {MICRO_BATCH * MICRO_BATCHES * data}
-[optimizer]
-curve = constant
-clip_norm = 0
-[numerics]
-precision = {precision}
-threads = {threads}
-[data]
-train = {folder / "tokens"}
-[run]
-directory = {folder / "run"}
-"""
+SCHEDULES = {"pp2": {"schedule": "interleaved", "virtual_stages": 4,
+                     "stage_layers": "2,1,1,1,1,1,1,0"}}
 
 
 def run_trireme(args, folder: Path, name: str, precision: str, threads: int) -> list:
-    ranks = math.prod(LAYOUTS[name])
-    run = folder / "run"
-    shutil.rmtree(run, ignore_errors=True)
-    config = folder / "trireme.conf"
-    steps = WARM_UP_STEPS + args.steps
-    config.write_text(configuration(folder, name, precision, threads, steps), encoding="utf-8")
-    launcher = args.mpirun.split() + ["-n", str(ranks)] if ranks > 1 else []
-    environment = {key: value for key, value in os.environ.items() if key != "OMP_NUM_THREADS"}
-    done = subprocess.run([*launcher, *args.trireme.split(), str(config)], env=environment,
-                          capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        sys.exit(f"trireme failed: {done.stderr[-2000:]}")
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    seconds = [line["step_ms"] / 1000 for line in lines if line["kind"] == "train"]
-    return seconds[WARM_UP_STEPS:]
+    tensor, pipeline, data = LAYOUTS[name]
+    parallel = {"tensor": tensor, "pipeline": pipeline, "data": data, **SCHEDULES.get(name, {})}
+    text = small_llama.configuration(folder, parallel, precision, threads,
+                                     WARM_UP_STEPS + args.steps)
+    return small_llama.run_trireme(args, folder, math.prod(LAYOUTS[name]), text)[0]
 
 
 def run_picotron(args, _folder, name: str, precision: str, threads: int) -> list:
@@ -123,7 +79,7 @@ def main() -> None:
     contenders = {"picotron": run_picotron, "trireme": run_trireme}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write_tokens(folder / "tokens", 1_000_000, vocabulary=8192)
+        write_tokens(folder / "tokens", 1_000_000, vocabulary=small_llama.VOCABULARY)
         for precision in args.precisions:
             # Layouts take turns too: shares of the one-rank speed are ratios of one time.
             seconds = {(who, layout): [] for layout in args.layouts for who in contenders}
