@@ -63,11 +63,12 @@ inline std::int64_t dropout_index(const Dropout& dropout, std::int64_t row) {
 }
 
 /// Number of key 0 in the scores of one query: the global matrix has a row for every (sequence,
-/// head, query) and a column for every key.
+/// head, query) and a column for every key of whole sequences. Queries are the last of the keys.
 inline std::int64_t attention_dropout_index(const Attention& attention, std::int64_t sequence,
                                             std::int64_t head, std::int64_t query) {
   const auto global_head = dropout_index(attention.dropout, sequence) + head;
-  return (global_head * attention.q.dim(1) + query) * attention.k.dim(1);
+  const auto position = attention.k.dim(1) - attention.q.dim(1) + query;
+  return (global_head * attention.whole_length() + position) * attention.whole_length();
 }
 
 }  // namespace trireme::device

@@ -18,9 +18,13 @@ struct Attention {
   Tensor lse{};  // f32 [batch, heads, query_seq]: log of the sum of exponentials; empty: not kept
   float scale = 1.0F;
   bool causal = true;
-  /// Rows are (sequence * total heads + head) * query_seq + query, columns key positions:
-  /// first_row counts sequences, first_column the rank's first head, width all heads.
+  /// Rows are (sequence * total heads + head) * whole_length() + the query's position, columns key
+  /// positions: first_row counts sequences, first_column the rank's first head, width all heads.
   Dropout dropout{};
+  /// Tokens of a sequence of which these are not all queries or keys; 0: as many as keys.
+  std::int64_t sequence_length = 0;
+
+  std::int64_t whole_length() const { return sequence_length > 0 ? sequence_length : k.dim(1); }
 
   void check() const;
   void operands(auto visit) { operands(visit, Role::output); }

@@ -50,6 +50,8 @@ struct AttentionShape {
   std::int64_t group = 1;
   std::int64_t queries = 0;
   std::int64_t keys = 0;
+  /// Tokens of a whole sequence.
+  std::int64_t length = 0;
   std::int64_t head_dim = 0;
   float scale = 1.0F;
   bool causal = true;
@@ -74,7 +76,7 @@ struct AttentionShape {
   __device__ std::int64_t mask_index(std::int64_t sequence, std::int64_t head,
                                      std::int64_t query) const {
     const auto global_head = mask.first_of(sequence) + head;
-    return (global_head * queries + query) * keys;
+    return (global_head * length + keys - queries + query) * length;
   }
 };
 
@@ -174,6 +176,7 @@ inline AttentionShape shape_of(const Attention& attention, std::int64_t pack) {
   shape.group = shape.heads / shape.kv_heads;
   shape.queries = q.dim(1);
   shape.keys = k.dim(1);
+  shape.length = attention.whole_length();
   shape.head_dim = q.dim(3);
   shape.scale = attention.scale;
   shape.causal = attention.causal;

@@ -258,3 +258,28 @@ TEST_CASE("dropout in attention does not depend on which rank has which heads or
     CHECK(parts.out.values() == whole.out.values());
   });
 }
+
+TEST_CASE("runs of queries with the keys before them give the bits of whole sequences") {
+  for_each_backend([](Kernels& kernels) {
+    constexpr std::int64_t run = 12;
+    const Shape shape{2, 4 * run, 4 * run, 4, 2, 8};
+    for (const float rate : {0.0F, 0.5F}) {
+      Case whole(DType::f32, shape, true);
+      whole.attention.dropout = {rate, 1, 2, 10, 0, 4};
+      kernels.issue(whole.attention);
+      Case runs(DType::f32, shape, true);
+      for (std::int64_t first = 0; first < shape.query_seq; first += run) {
+        auto part = runs.attention;
+        part.lse = {};
+        part.q = part.q.slice(1, first, run);
+        part.out = part.out.slice(1, first, run);
+        part.k = part.k.slice(1, 0, first + run);
+        part.v = part.v.slice(1, 0, first + run);
+        part.dropout = whole.attention.dropout;
+        part.sequence_length = shape.key_seq;
+        kernels.issue(part);
+      }
+      CHECK(runs.out.values() == whole.out.values());
+    }
+  });
+}
