@@ -21,6 +21,10 @@ class Embedding {
               const device::Tensor& out) const;
 
  private:
+  /// act(rows, their period, the first one's position) for runs of rows with consecutive positions.
+  template <typename Act>
+  void each_run(const Act& act) const;
+
   const StageContext& context_;
   device::Tensor table_;  // [local vocabulary, hidden]
   device::Tensor d_table_;

@@ -4,8 +4,8 @@
 #include "trireme/base/format.hpp"
 #include "trireme/telemetry/spans.hpp"
 
-#include "dropout.hpp"
 #include "layers/attention/attention.hpp"
+#include "layers/rows/dropout.hpp"
 #include "mlp.hpp"
 #include "tensor_parallel.hpp"
 
@@ -83,8 +83,7 @@ LayerActivations TransformerLayer::part_of(const LayerActivations& whole,
 
 void TransformerLayer::drop(const MicroBatch& batch, const char* site, const Tensor& from,
                             const Tensor& to, std::int64_t first) const {
-  context_.kernels.issue(
-      device::ApplyDropout{from, residual_dropout(context_, batch, site, layer_, first), to});
+  apply_residual_dropout(context_, batch, site, layer_, from, to, first);
 }
 
 Tensor TransformerLayer::through_dropout(const MicroBatch& batch, const char* site,

@@ -20,6 +20,7 @@ void find_magnitudes(const StageContext& context, std::initializer_list<Tensor> 
     context.kernels.issue(device::LargestMagnitude{tensor, magnitudes.slice(0, index++, 1)});
   }
   join_magnitudes(context.tensor, magnitudes);
+  if (context.context_parallel != nullptr) join_magnitudes(*context.context_parallel, magnitudes);
 }
 
 Quantised quantised(const StageContext& context, const Tensor& x, const Tensor& magnitude) {

@@ -170,7 +170,7 @@ Chunk::Chunk(const StageContext& context, const model::StageParameters& stage, c
   if (beside != nullptr) {
     parts_->rotary = beside->parts_->rotary;
   } else if (config.has_rotary()) {
-    parts_->rotary = make_rotary_tables(context, context.sequence_length, constants);
+    parts_->rotary = make_rotary_tables(context, context.whole_length(), constants);
   }
   if (role.first) parts_->embedding.emplace(context, stage);
   for (int layer = role.layers.begin; layer < role.layers.end; ++layer) {

@@ -46,6 +46,7 @@ struct StageContext {
   device::Arena& workspace;
   device::DType dtype = device::DType::f32;
   std::int64_t micro_batch = 1;
+  /// Tokens of a sequence that the rank has.
   std::int64_t sequence_length = 1;
   model::SequenceParallel sequence_parallel = model::SequenceParallel::off;
   Recompute recompute{};
@@ -64,8 +65,15 @@ struct StageContext {
   std::function<void()> progress = [] {};
   /// Gives a stage's weights; null where they always lie there, up to date.
   WeightSource* weights = nullptr;
+  /// Ranks that divide every sequence (layout::token_runs); null where each has whole ones.
+  comm::ProcessGroup* context_parallel = nullptr;
 
-  /// Tokens of a micro-batch.
+  /// Tokens of a whole sequence.
+  std::int64_t whole_length() const {
+    return context_parallel == nullptr ? sequence_length
+                                       : sequence_length * context_parallel->size();
+  }
+  /// Tokens of a micro-batch that the rank has.
   std::int64_t rows() const { return micro_batch * sequence_length; }
   /// Rows of what lies between the tensor-parallel parts of layers: with sequence parallelism
   /// each rank keeps a consecutive part of the micro-batch's rows.

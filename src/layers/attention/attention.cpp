@@ -5,7 +5,9 @@
 #include "trireme/base/philox.hpp"
 
 #include "layers/linear.hpp"
+#include "layers/rows/token_rows.hpp"
 #include "layers/tensor_parallel.hpp"
+#include "whole_sequences.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -189,17 +191,38 @@ void AttentionBlock::forward_wide(const PartActivations& kept, const Tensor& inp
 
 void AttentionBlock::forward_middle(const MicroBatch& batch, const PartActivations& kept) const {
   const auto attend = attention(batch, attention_of(kept));
-  if (rotary_.cosines) {
-    context_.kernels.issue(device::Rotary{attend.q, rotary_.cosines, rotary_.sines});
-    context_.kernels.issue(device::Rotary{attend.k, rotary_.cosines, rotary_.sines});
+  rotate(attend.q, Turn::there);
+  rotate(attend.k, Turn::there);
+  attend_forward(attend);
+}
+
+void AttentionBlock::rotate(const Tensor& heads, Turn turn) const {
+  if (!rotary_.cosines) return;
+  std::int64_t first = 0;
+  for (const auto& run : token_runs_of(context_)) {
+    context_.kernels.issue(device::Rotary{.x = heads.slice(1, first, run.size()),
+                                          .cos_table = rotary_.cosines,
+                                          .sin_table = rotary_.sines,
+                                          .first_position = run.begin,
+                                          .inverse = turn == Turn::back});
+    first += run.size();
   }
-  context_.kernels.issue(attend);
+}
+
+void AttentionBlock::attend_forward(const device::Attention& own) const {
+  if (context_.context_parallel == nullptr) return context_.kernels.issue(own);
+  const device::ArenaScope scope(context_.workspace);
+  const auto whole = gather_sequences(context_, {own.k, own.v});
+  std::int64_t index = 0;
+  for (const auto& run : runs_of_queries(context_)) {
+    context_.kernels.issue(attention_of_run(own, whole, run, index++));
+  }
 }
 
 void AttentionBlock::restore(const MicroBatch& batch, const PartActivations& kept,
                              PartActivations& whole) const {
   // From q, k and v, which are kept, and rotated.
-  if (!kept.middle) context_.kernels.issue(attention(batch, attention_of(whole)));
+  if (!kept.middle) attend_forward(attention(batch, attention_of(whole)));
 }
 
 void AttentionBlock::backward_through_head_norms(const AttentionActivations& kept, const Tensor& dq,
@@ -239,20 +262,19 @@ void AttentionBlock::backward_input(const MicroBatch& batch, const PartActivatio
     dq = by_sequence(arena.allocate(context_.dtype, {kept.q.dim(0), kept.q.dim(1), kept.q.dim(2)}));
     dk = by_sequence(arena.allocate(context_.dtype, {kept.k.dim(0), kept.k.dim(1), kept.k.dim(2)}));
   }
-  kernels.issue(device::AttentionBackward{
+  const device::AttentionBackward backward{
       .forward = attention(batch, kept),
       .d_out = by_sequence(d_heads_flat.split(1, context_.config.head_dim)),
       .dq = dq,
       .dk = dk,
-      .dv = d_heads.v});
-  if (rotary_.cosines) {
-    for (const auto& gradient : {dq, dk}) {
-      kernels.issue(device::Rotary{.x = gradient,
-                                   .cos_table = rotary_.cosines,
-                                   .sin_table = rotary_.sines,
-                                   .inverse = true});
-    }
+      .dv = d_heads.v};
+  if (context_.context_parallel == nullptr) {
+    kernels.issue(backward);
+  } else {
+    attend_backward(context_, backward);
   }
+  rotate(dq, Turn::back);
+  rotate(dk, Turn::back);
   if (kept.q) backward_through_head_norms(kept, dq, dk, d_heads);
   kernels.issue(device::LinearBackwardInput{gradients.d_wide, qkv_.weight, terms});
 }

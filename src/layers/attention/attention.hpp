@@ -17,11 +17,12 @@ struct AttentionActivations : PartActivations {
   device::Tensor k;       // [rows, kv_heads, head_dim] with head norms: normalised, rotated
   NormStatistics q_norm;  // rstd f32 [rows * heads]
   NormStatistics k_norm;  // rstd f32 [rows * kv_heads]
-  device::Tensor lse;     // f32 [micro_batch, heads, seq]
+  device::Tensor lse;     // f32 [micro_batch, heads, seq]; of context-parallel ranks run by run
 };
 
 /// Causal self-attention with grouped heads: q, k, v in one column-parallel GEMM, rotary embedding
-/// or learned positions, a row-parallel projection back.
+/// or learned positions, a row-parallel projection back. Context-parallel ranks gather keys and
+/// values.
 class AttentionBlock final : public Mixer {
  public:
   AttentionBlock(const StageContext& context, const model::StageParameters& stage, int layer,
@@ -67,6 +68,11 @@ class AttentionBlock final : public Mixer {
   /// Attention of the part's rows to themselves and to all that came before them in their sequence.
   void attend_to_cache(const device::Attention& rows, const SequencePart& part,
                        const KeyValueCache& cache) const;
+  enum class Turn { there, back };
+  /// Rotary embedding of heads, [micro_batch, seq, heads, head_dim], if the model has one.
+  void rotate(const device::Tensor& heads, Turn turn) const;
+  /// Attention of the rank's queries to all of their sequences' keys.
+  void attend_forward(const device::Attention& own) const;
   /// q, k, v of the input of all ranks, normalised where the model has head norms, not yet rotated.
   void project(const AttentionActivations& kept, const device::Tensor& input) const;
   void normalise_heads(const device::Tensor& qkv, const AttentionActivations& kept) const;

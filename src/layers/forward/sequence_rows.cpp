@@ -6,10 +6,12 @@
 namespace trireme::layers {
 namespace {
 
-/// FP8 has one scale for a tensor, which needs the other half's numbers.
+/// FP8 has one scale for a tensor, which needs the other half's numbers; context-parallel ranks
+/// gather keys and values of all sequences at once.
 bool takes_halves(const StageContext& context) {
   return context.tensor_overlap == TensorOverlap::halves && context.tensor.size() > 1 &&
-         context.micro_batch > 1 && context.linear_forward == LinearForward::plain;
+         context.micro_batch > 1 && context.linear_forward == LinearForward::plain &&
+         context.context_parallel == nullptr;
 }
 
 SequenceRows all_rows(const StageContext& context) {
