@@ -3,6 +3,7 @@
 
 #include "trireme/base/counted.hpp"
 #include "trireme/base/format.hpp"
+#include "trireme/config/arrangement.hpp"
 #include "trireme/config/sources.hpp"
 #include "trireme/plan/memory_plan.hpp"
 #include "trireme/plan/time_plan.hpp"
@@ -89,8 +90,7 @@ base::Result<MeasuredStep> measured_step(const std::filesystem::path& run, const
   if (auto status = check_backend(run, *config, machine); !status.ok()) return status.failure();
   const auto model = train::model_from(*config);
   if (!model) return model.failure();
-  const auto& parallel = config->options().parallel;
-  const int ranks = parallel.tensor * parallel.pipeline * parallel.data.value_or(1);
+  const auto ranks = static_cast<int>(config::least_world(*config));
   const auto memory = plan::plan_memory(*config, *model, ranks, {.only = base::Rank{0}});
   if (!memory) return memory.failure();
   if (auto status = plan::check_predicted(memory->options); !status.ok()) return status.failure();

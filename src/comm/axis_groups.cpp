@@ -24,10 +24,14 @@ OwnedAxisGroups::OwnedAxisGroups(const layout::Mesh& mesh, base::Rank rank, cons
   // Order: the same on every rank, because making a group waits for all of its members.
   const auto& axes = mesh.axes();
   for (auto extent = axes.rbegin(); extent != axes.rend(); ++extent) {
-    auto& made = all_.emplace_back(AxisGroup{extent->axis, false, nullptr});
+    auto& made = all_.emplace_back(AxisGroup{extent->axis, Members::all, nullptr});
     made.group = make(made, layout::short_name(made.axis), mesh.group(made.axis, rank));
   }
-  auto& ends = all_.emplace_back(AxisGroup{Axis::pipeline, true, nullptr});
+  if (mesh.degree(Axis::context) > 1) {
+    auto& replicas = all_.emplace_back(AxisGroup{Axis::data, Members::replicas, nullptr});
+    replicas.group = make(replicas, "replicas", mesh.group(layout::replica_axes, rank));
+  }
+  auto& ends = all_.emplace_back(AxisGroup{Axis::pipeline, Members::ends, nullptr});
   const auto stages = mesh.group(Axis::pipeline, rank);
   if (stages.size() == 1 || (rank != stages.front() && rank != stages.back())) return;
   ends.group = make(ends, "embedding", {stages.front(), stages.back()});
@@ -39,19 +43,18 @@ OwnedAxisGroups::~OwnedAxisGroups() {
 
 AxisGroups OwnedAxisGroups::views() const {
   AxisGroups views;
-  for (const auto& [axis, ends, group] : all_) {
-    if (ends) {
-      views.set_ends(group.get());
-    } else if (group) {
-      views.set(axis, *group);
-    }
+  for (const auto& [axis, members, group] : all_) {
+    if (members == Members::ends) views.set_ends(group.get());
+    if (!group) continue;
+    if (members == Members::replicas) views.set_replicas(*group);
+    if (members == Members::all) views.set(axis, *group);
   }
   return views;
 }
 
 std::unique_ptr<ProcessGroup> OwnedAxisGroups::take(Axis axis) {
   const auto found = std::find_if(all_.begin(), all_.end(), [&](const AxisGroup& each) {
-    return each.axis == axis && !each.ends;
+    return each.axis == axis && each.members == Members::all;
   });
   TRIREME_EXPECT(found != all_.end(), "the mesh of these groups has the axis");
   return std::move(found->group);

@@ -86,7 +86,8 @@ base::Status check(const EngineOptions& options) {
     if (auto status = check_fp8(options.model, tensor); !status.ok()) return status;
   }
   if (numerics.gpu_attention) {
-    const auto size = attention_of(options.model, options.schedule, numerics.dtype, tensor);
+    const auto size =
+        attention_of(options.model, options.schedule, numerics.dtype, options.sharding.mesh);
     if (auto status = device::check_attention(size, *numerics.gpu_attention); !status.ok()) {
       return status;
     }

@@ -27,7 +27,7 @@ class Choice {
   Choice(const EngineOptions& options, const Total& total) : options_(options), total_(total) {
     auto& sharding = options_.sharding;
     // One rank speaks for its stage.
-    for (const auto axis : {Axis::data, Axis::tensor}) {
+    for (const auto axis : {Axis::data, Axis::context, Axis::tensor}) {
       sharding.rank = sharding.mesh.moved(sharding.rank, axis, 0);
     }
     // Enough to hold as many activations as the schedule ever does; what more micro-batches take

@@ -70,8 +70,10 @@ base::Status check_attention(const config::Options& keys, const model::ModelConf
   ScheduleOptions schedule;
   schedule.micro_batch = keys.train.micro_batch;
   schedule.sequence_length = keys.train.sequence_length;
-  return device::check_attention(attention_of(model, schedule, compute_type(keys.numerics), 1),
-                                 *choice);
+  const auto one = layout::Mesh::of(1, 1, 1);
+  auto size = attention_of(model, schedule, compute_type(keys.numerics), one);
+  size.context = keys.parallel.context;
+  return device::check_attention(size, *choice);
 }
 
 namespace {

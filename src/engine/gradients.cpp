@@ -149,21 +149,21 @@ void GradientReducer::add_up(std::size_t bucket) {
 }
 
 void GradientReducer::start(std::size_t bucket) {
-  if (groups_.on(Axis::data).size() == 1) return;
+  if (groups_.replicas().size() == 1) return;
   Timed timed(hosts_part_, SpanKind::gradients);
   if (under_way_.empty()) busy_since_ = telemetry::SpanClock::now();
   const auto range = stage_.flat().buckets[bucket];
   const auto whole = memory_.terms_of(bucket, range);
   const auto own = sharding_.updated(bucket);
-  auto& data = groups_.on(Axis::data);
+  auto& replicas = groups_.replicas();
   if (!sharding_.divides_updates()) {
-    under_way_.push_back({bucket, data.start_all_reduce(whole, comm::ReduceOp::sum)});
+    under_way_.push_back({bucket, replicas.start_all_reduce(whole, comm::ReduceOp::sum)});
   } else {
     const auto sums = sharding_.options().reduces_micro_batches()
                           ? memory_.terms_of(bucket, range, own)
                           : memory_.sums_of(bucket, own);
     under_way_.push_back(
-        {bucket, data.start_reduce_scatter(whole, sums, stage_.flat().cuts_of_bucket(bucket))});
+        {bucket, replicas.start_reduce_scatter(whole, sums, stage_.flat().cuts_of_bucket(bucket))});
   }
   timed.end();
 }

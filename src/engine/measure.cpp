@@ -28,7 +28,9 @@ class PretendedGroups {
   PretendedGroups(const layout::Mesh& mesh, base::Rank rank, Moved& moved)
       : axes_(comm::make_dry_run_groups(mesh, rank, comm::DryRunData::untouched,
                                         [&moved](const comm::AxisGroup& group) -> std::size_t* {
-                                          return group.ends ? nullptr : &on(moved, group.axis);
+                                          return group.members == comm::Members::ends
+                                                     ? nullptr
+                                                     : &on(moved, group.axis);
                                         })),
         all_ranks_(comm::make_dry_run_group("world", mesh.group(layout::all_axes, rank),
                                             rank.value(), comm::DryRunData::untouched)) {}
@@ -88,7 +90,8 @@ double predicted_seconds(EngineOptions options) {
   seconds = 0;
   moved = {};
   engine.run_schedule();
-  return seconds + static_cast<double>(on(moved, Axis::tensor)) / machine.node_bytes;
+  const auto bytes = on(moved, Axis::tensor) + on(moved, Axis::context);
+  return seconds + static_cast<double>(bytes) / machine.node_bytes;
 }
 
 StepTraffic traffic_of(const EngineOptions& options) {
@@ -99,7 +102,9 @@ StepTraffic traffic_of(const EngineOptions& options) {
   Engine engine(options, groups.views(), *kernels, memory);
   const auto gathered = engine.run_schedule().gathered_bytes;
   // Partial terms of gradients are no activations: what follows counts for the gradients alone.
-  StepTraffic traffic{.tensor = on(moved, Axis::tensor), .messages = on(moved, Axis::pipeline)};
+  StepTraffic traffic{.tensor = on(moved, Axis::tensor),
+                      .context = on(moved, Axis::context),
+                      .messages = on(moved, Axis::pipeline)};
   engine.reduce_gradients();
   traffic.gradients = on(moved, Axis::data) - gathered;
   return traffic;

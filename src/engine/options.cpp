@@ -11,14 +11,20 @@ namespace trireme::engine {
 using layout::Axis;
 
 device::AttentionSize attention_of(const model::ModelConfig& model, const ScheduleOptions& schedule,
-                                   device::DType dtype, int tensor) {
+                                   device::DType dtype, const layout::Mesh& mesh) {
+  const int tensor = mesh.degree(Axis::tensor);
   return {.dtype = dtype,
           .batch = schedule.micro_batch,
           .seq = schedule.sequence_length,
           .heads = model.num_attention_heads / tensor,
           .kv_heads = std::max<std::int64_t>(1, model.num_key_value_heads / tensor),
           .head_dim = model.head_dim,
-          .dropout = model.dropout > 0.0};
+          .dropout = model.dropout > 0.0,
+          .context = mesh.degree(Axis::context)};
+}
+
+std::int64_t rank_tokens(const ScheduleOptions& schedule, const layout::Mesh& mesh) {
+  return schedule.sequence_length / mesh.degree(Axis::context);
 }
 
 layers::TensorOverlap tensor_overlap_of(const EngineOptions& options) {

@@ -54,9 +54,9 @@ Engine::Parts::Parts(const EngineOptions& given, const comm::AxisGroups& their_g
       stage(sharding.stage()),
       schedule(schedule_of(options)),
       buffers(buffers_of(options, schedule)),
-      graphs(trains() ? options.memory.cuda_graphs : CudaGraphs::no, groups.on(Axis::tensor),
-             kernels.device(), actions().size()),
-      batches(options.schedule, options.model.dropout, graphs, buffers, kernels.device(), memory),
+      graphs(trains() ? options.memory.cuda_graphs : CudaGraphs::no, groups, kernels.device(),
+             actions().size()),
+      batches(options, graphs, buffers, kernels.device(), memory),
       tensor_watch(kernels.device().is_host() ? kernels.device().stopwatch() : nullptr),
       context{options.model,
               kernels,
@@ -64,7 +64,7 @@ Engine::Parts::Parts(const EngineOptions& given, const comm::AxisGroups& their_g
               memory.of(Purpose::workspace),
               options.numerics.dtype,
               options.schedule.micro_batch,
-              options.schedule.sequence_length,
+              rank_tokens(options.schedule, options.sharding.mesh),
               options.sharding.sequence_parallel,
               trains() ? options.memory.recompute : layers::Recompute{layers::Activation::layer},
               options.memory.loss_rows,
@@ -73,6 +73,7 @@ Engine::Parts::Parts(const EngineOptions& given, const comm::AxisGroups& their_g
               options.schedule.tensor_overlap},
       resident([this](const model::Place& place) { wait_for_parameters(place); }) {
   context.tensor_watch = tensor_watch.get();
+  context.context_parallel = graphs.context();
   make_parameters();
   make_chunks();
   if (options.memory.keep_logits == KeepLogits::yes && messages.back().is_last()) {
@@ -105,7 +106,7 @@ void Engine::Parts::make_updates() {
   optimizer.emplace(
       options.sharding.rule, own_updates.segments, own_updates.sizes, parameters,
       memory.of(Purpose::optimizer),
-      optim::Peers{exchanges ? &tensor : nullptr, exchanges ? &tensor : &groups.on(Axis::data)});
+      optim::Peers{exchanges ? &tensor : nullptr, exchanges ? &tensor : &groups.replicas()});
   if (!kernels.device().is_host()) clear_state(optimizer->state(), own_updates.buckets, kernels);
   GradientMemory of_gradients{flat_gradients, nullptr, {}, {}};
   if (options.sharding.divides_gradients()) {
@@ -114,8 +115,8 @@ void Engine::Parts::make_updates() {
   }
   reducer.emplace(sharding, groups, std::move(of_gradients), kernels,
                   memory.of(Purpose::communication));
-  if (sharding.divides_updates() && !gathered && groups.on(Axis::data).size() > 1) {
-    gather.emplace(sharding, groups.on(Axis::data), kernels.device());
+  if (sharding.divides_updates() && !gathered && groups.replicas().size() > 1) {
+    gather.emplace(sharding, groups.replicas(), kernels.device());
   }
   say_rules();
 }
@@ -160,7 +161,7 @@ void Engine::Parts::say_rules() const {
 void Engine::Parts::make_executor() {
   PipelineExecutor::Completed completed;
   const bool at_the_end = !options.sharding.reduces_micro_batches();
-  if (trains() && at_the_end && groups.on(Axis::data).size() > 1) {
+  if (trains() && at_the_end && groups.replicas().size() > 1) {
     completed = [this](const model::Place& place) { reduction().completed(place); };
   }
   executor.emplace(
@@ -246,7 +247,7 @@ void Engine::Parts::make_divided_parameters() {
   stage.bind(
       units->regions({in_turn, Units::Extent::ring},
                      {flat_gradients, divides ? Units::Extent::ring : Units::Extent::whole}));
-  gathered.emplace(sharding, *units, groups.on(Axis::data),
+  gathered.emplace(sharding, *units, groups.replicas(),
                    GatheredWeights::Shards{parameters, own_updates.buckets, in_turn}, graphs,
                    kernels.device());
   context.weights = &*gathered;
@@ -290,9 +291,8 @@ Totals Engine::Parts::own_totals(const ExactSum& losses) const {
 float Engine::Parts::loss_scale() const {
   // Steps that are only measured are those of a run, whose loader has counted.
   if (!sample_parts().targets || memory.of(Purpose::batch).is_measuring()) return 1.0F;
-  const auto tokens = expected_tokens
-                          ? *expected_tokens
-                          : sum_of_counts(groups.on(Axis::data), batches.counted_tokens());
+  const auto tokens = expected_tokens ? *expected_tokens
+                                      : sum_of_counts(groups.replicas(), batches.counted_tokens());
   return static_cast<float>(1.0 / static_cast<double>(std::max<std::int64_t>(tokens, 1)));
 }
 

@@ -33,6 +33,10 @@ void register_arenas(const model::ModelConfig& model, const comm::AxisGroups& gr
            registrations);
     }
   }
+  if (auto* const context = groups.if_any(Axis::context)) {
+    keep(context->register_memory(memory.of(Purpose::workspace).whole(), Offsets::same),
+         registrations);
+  }
   if (groups.on(Axis::pipeline).size() > 1) {
     keep(groups.on(Axis::pipeline).register_for_messages(memory.of(Purpose::communication).whole()),
          registrations);
@@ -41,10 +45,9 @@ void register_arenas(const model::ModelConfig& model, const comm::AxisGroups& gr
 
 void register_flat(const comm::AxisGroups& groups, const FlatMemory& parameters,
                    const FlatMemory& gradients, Registrations& registrations) {
-  if (groups.on(Axis::data).size() > 1) {
-    keep(groups.on(Axis::data).register_memory(parameters.values, parameters.offsets),
-         registrations);
-    keep(groups.on(Axis::data).register_memory(gradients.values, gradients.offsets), registrations);
+  if (auto& replicas = groups.replicas(); replicas.size() > 1) {
+    keep(replicas.register_memory(parameters.values, parameters.offsets), registrations);
+    keep(replicas.register_memory(gradients.values, gradients.offsets), registrations);
   }
   // First and last stage hold other layers beside the table that they share.
   if (groups.ends() != nullptr && groups.ends()->size() > 1) {

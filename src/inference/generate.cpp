@@ -239,16 +239,16 @@ void generate(const GenerateRequest& request, const config::Config& config,
   }
   const bool speaks = world.rank() == 0;
   Stream stream(listener, stops);
-  ReplicaDecoding decoding(decoder, limits, request.sampling,
-                           share_of(prompts, cluster.groups.on(layout::Axis::data)),
+  // Context-parallel ranks decode sequences of their own.
+  auto& replicas = cluster.groups.views().replicas();
+  ReplicaDecoding decoding(decoder, limits, request.sampling, share_of(prompts, replicas),
                            [&](const DecodedSequence& sequence, std::int32_t token) {
                              if (!speaks || sequence.index != 0) return;
                              stream.add(tokenizer.decode_bytes({&token, 1}));
                            });
   const auto begin = std::chrono::steady_clock::now();
   decoding.run();
-  const auto all =
-      gather(prompts, decoding.sequences(), max_tokens, cluster.groups.on(layout::Axis::data));
+  const auto all = gather(prompts, decoding.sequences(), max_tokens, replicas);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   if (speaks) {
     stream.end();

@@ -54,6 +54,12 @@ base::Result<engine::EngineOptions> probe_options(const config::Config& config,
                                                   const model::ModelConfig& model,
                                                   const TokenLists& tokens, bool with_gradients,
                                                   const runtime::Cluster& cluster) {
+  if (const int context = cluster.mesh.degree(Axis::context); context > 1) {
+    return base::usage_failure(base::format(
+        "parallel.context = {} does not go with logits (ranks would have those of some of a "
+        "sequence's tokens); set parallel.context=1",
+        context));
+  }
   auto probed = model;
   // Positions beyond the model's limit are allowed: numbers for comparison are needed wherever
   // other software computes them.

@@ -34,7 +34,7 @@ void fit_to_prompts(DecoderOptions& options, const std::vector<DecodedSequence>&
                     std::int64_t batch, std::int64_t max_tokens) {
   std::int64_t together = 0;
   for (const auto& prompt : prompts) together += static_cast<std::int64_t>(prompt.prompt_size);
-  const std::int64_t replicas = options.mesh.degree(layout::Axis::data);
+  const std::int64_t replicas = options.mesh.degree(layout::replica_axes);
   const auto share = (static_cast<std::int64_t>(prompts.size()) + replicas - 1) / replicas;
   const auto slots = std::min(batch, share);
   options.capacity = {static_cast<int>(slots), longest_of(prompts) + max_tokens};

@@ -201,17 +201,17 @@ const SampleTask& Sampler::task() const {
 
 std::vector<Answer> Sampler::run() {
   const auto& task = parts_->task;
-  auto& data = parts_->groups.on(layout::Axis::data);
+  auto& replicas = parts_->groups.replicas();
   DecodingLimits limits{parts_->options.capacity.slots, parts_->options.rows_at_once,
                         task.max_tokens, task.vocabulary, task.stop_tokens};
-  if (parts_->gathers_weights) limits.together = &data;
+  if (parts_->gathers_weights) limits.together = &replicas;
   ReplicaDecoding decoding(parts_->decoder, limits, task.sampling,
-                           share_of(parts_->sequences, data),
+                           share_of(parts_->sequences, replicas),
                            [](const DecodedSequence&, std::int32_t) {});
   decoding.run();
-  // Only the data-parallel group of the first rank has a reader of its answers.
-  if (data.ranks().front().value() != 0) return {};
-  const auto all = gather(parts_->sequences, decoding.sequences(), task.max_tokens, data);
+  // Only the replicas of the first rank have a reader of their answers.
+  if (replicas.ranks().front().value() != 0) return {};
+  const auto all = gather(parts_->sequences, decoding.sequences(), task.max_tokens, replicas);
   std::vector<Answer> answers;
   if (!task.tokenizer) return answers;
   for (const auto& sequence : all) {

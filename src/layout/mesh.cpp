@@ -8,6 +8,8 @@
 #include "mesh_choices.hpp"
 #include "quantities.hpp"
 
+#include <algorithm>
+
 namespace trireme::layout {
 
 const char* short_name(Axis axis) {
@@ -46,10 +48,11 @@ base::Result<Mesh> Mesh::create(std::vector<AxisExtent> axes, int world_size) {
   return Mesh(std::move(axes), world_size);
 }
 
-Mesh Mesh::of(int pipeline, int data, int tensor) {
-  TRIREME_EXPECT(pipeline > 0 && data > 0 && tensor > 0, "degrees are positive");
-  std::vector<AxisExtent> axes = {
-      {Axis::pipeline, pipeline}, {Axis::data, data}, {Axis::tensor, tensor}};
+Mesh Mesh::of(int pipeline, int data, int tensor, int context) {
+  TRIREME_EXPECT(pipeline > 0 && data > 0 && tensor > 0 && context > 0, "degrees are positive");
+  std::vector<AxisExtent> axes = {{Axis::pipeline, pipeline}, {Axis::data, data}};
+  if (context > 1) axes.push_back({Axis::context, context});
+  axes.push_back({Axis::tensor, tensor});
   const std::int64_t world_size = saturated_product(axes);
   TRIREME_EXPECT(world_size < too_many_ranks, "ranks are counted in an int");
   return Mesh(std::move(axes), static_cast<int>(world_size));
@@ -60,6 +63,12 @@ int Mesh::degree(Axis axis) const {
     if (extent.axis == axis) return extent.degree;
   }
   return 1;
+}
+
+int Mesh::degree(std::span<const Axis> axes) const {
+  int degree = 1;
+  for (const Axis axis : axes) degree *= this->degree(axis);
+  return degree;
 }
 
 int Mesh::stride(Axis axis) const {
@@ -75,6 +84,16 @@ int Mesh::coordinate(Axis axis, base::Rank rank) const {
   TRIREME_EXPECT(rank.value() >= 0 && rank.value() < world_size_, "a rank of this mesh");
   const int step = stride(axis);
   return step == 0 ? 0 : rank.value() / step % degree(axis);
+}
+
+int Mesh::coordinate(std::span<const Axis> axes, base::Rank rank) const {
+  int coordinate = 0;
+  // Outermost axis first, as the members of a group ascend.
+  for (const AxisExtent& extent : axes_) {
+    if (std::find(axes.begin(), axes.end(), extent.axis) == axes.end()) continue;
+    coordinate = coordinate * extent.degree + this->coordinate(extent.axis, rank);
+  }
+  return coordinate;
 }
 
 base::Rank Mesh::moved(base::Rank rank, Axis axis, int coordinate) const {

@@ -96,6 +96,8 @@ std::vector<AxisExtent> extents_of(const ParallelArrangement& arrangement) {
   std::vector<AxisExtent> extents;
   for (const auto axis : all_axes) {
     const auto degree = (arrangement.*row_of(axis).degree.number).value_or(1);
+    // A mesh has this axis only where sequences are divided.
+    if (axis == Axis::context && degree == 1) continue;
     extents.push_back({axis, static_cast<int>(std::min(degree, too_many_ranks))});
   }
   return extents;

@@ -51,6 +51,7 @@ class Rules {
     schedule();
     if (given_.stage_layers) given_.stage_layers->empty() ? even_layers() : stage_layers();
     batches();
+    chunks();
     rows();
     return std::move(found_);
   }
@@ -68,6 +69,7 @@ class Rules {
   void stage_layers();
   void batches();
   void rounds(std::int64_t batches, std::int64_t share);
+  void chunks();
   void rows();
 
   /// The degree of data parallelism that is given or left; none where it is open, or where the
@@ -78,11 +80,13 @@ class Rules {
     if (*given_.world_size % others != 0) return std::nullopt;
     return *given_.world_size / others;
   }
-  /// Whether all degrees but that of data parallelism are given.
+  /// Whether all degrees but that of data parallelism are given; that of context parallelism
+  /// always is.
   bool knows_others() const {
     const auto degrees = degree_keys();
     return std::all_of(degrees.begin(), degrees.end(), [this](const ArrangementKey& degree) {
-      return degree.quantity == Quantity::data || given_.*degree.number;
+      const bool open = degree.quantity == Quantity::data || degree.quantity == Quantity::context;
+      return open || given_.*degree.number;
     });
   }
   /// Positions of the model; none where they are open.
@@ -90,6 +94,7 @@ class Rules {
     if (!given_.pipeline || !given_.virtual_stages) return std::nullopt;
     return saturated(*given_.pipeline, *given_.virtual_stages);
   }
+  std::int64_t context() const { return given_.context.value_or(1); }
   bool interleaved() const { return given_.schedule == ScheduleKind::interleaved; }
 
   const Arrangement& given_;
@@ -125,7 +130,10 @@ void Rules::world() {
   }
   if (knows_all && given_.data ? known == ranks : ranks % known == 0) return;
   std::vector<Quantity> degrees;
-  for (const auto& degree : degree_keys()) degrees.push_back(degree.quantity);
+  for (const auto& degree : degree_keys()) {
+    if (degree.quantity == Quantity::context && context() == 1) continue;
+    degrees.push_back(degree.quantity);
+  }
   degrees.push_back(Quantity::world_size);
   if (!knows_all) {
     add(ParallelRule::world_not_filled, degrees,
@@ -325,10 +333,32 @@ void Rules::rounds(std::int64_t batches, std::int64_t share) {
   }
 }
 
+void Rules::chunks() {
+  if (!given_.sequence_length || context() == 1) return;
+  const auto chunks = saturated(2, context());
+  if (*given_.sequence_length % chunks == 0) return;
+  add(ParallelRule::chunks_not_divided, {Quantity::sequence_length, Quantity::context},
+      format("<sequence_length> is not a multiple of 2 times <context> (each rank holds two equal "
+             "chunks of a sequence, one of its beginning and one of its end); try {}",
+             nearest_multiples(*given_.sequence_length, chunks)));
+}
+
 void Rules::rows() {
   if (given_.sequence != true || !given_.tensor) return;
   if (!given_.micro_batch || !given_.sequence_length) return;
-  if (saturated(*given_.micro_batch, *given_.sequence_length) % *given_.tensor == 0) return;
+  const auto tokens = saturated(*given_.micro_batch, *given_.sequence_length);
+  if (context() > 1) {
+    const auto parts = saturated(*given_.tensor, context());
+    if (tokens % parts == 0) return;
+    add(ParallelRule::rows_not_divided,
+        {Quantity::micro_batch, Quantity::sequence_length, Quantity::tensor, Quantity::context},
+        format("<micro_batch> times <sequence_length> is not a multiple of <tensor> times "
+               "<context> (with parallel.sequence each rank holds an equal part of a "
+               "micro-batch's tokens); change the first, or for the second try {}",
+               nearest_multiples(*given_.sequence_length, saturated(2, parts))));
+    return;
+  }
+  if (tokens % *given_.tensor == 0) return;
   add(ParallelRule::rows_not_divided,
       {Quantity::micro_batch, Quantity::sequence_length, Quantity::tensor},
       format("<micro_batch> times <sequence_length> is not a multiple of <tensor> (with "

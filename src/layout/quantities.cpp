@@ -18,6 +18,9 @@ using Arrangement = ParallelArrangement;
 
 constexpr AxisRow axis_table[] = {
     {Axis::tensor, "tp", {Quantity::tensor, "parallel.tensor", &Arrangement::tensor, "tensor"}},
+    {Axis::context,
+     "cp",
+     {Quantity::context, "parallel.context", &Arrangement::context, "context"}},
     {Axis::pipeline,
      "pp",
      {Quantity::pipeline, "parallel.pipeline", &Arrangement::pipeline, "pipeline"}},

@@ -10,7 +10,8 @@ using ownership::Assignment;
 
 RunAssignment run_assignment(const ModelConfig& config, const AssignmentQuestion& question) {
   const auto& mesh = question.mesh;
-  if (mesh.degree(Axis::data) == 1) return {Assignment::padded, "one rank owns all matrices"};
+  if (mesh.degree(layout::replica_axes) == 1)
+    return {Assignment::padded, "one rank owns all matrices"};
   const int stages = mesh.degree(Axis::pipeline);
   auto stage = config;
   stage.num_hidden_layers = (config.num_hidden_layers + stages - 1) / stages;
@@ -19,7 +20,7 @@ RunAssignment run_assignment(const ModelConfig& config, const AssignmentQuestion
   // Parameters that AdamW updates lie in buckets of their own in either.
   std::erase_if(tensors, [](const ownership::OwnedTensor& tensor) { return !tensor.is_matrix(); });
   ownership::PlanOptions options;
-  options.data = mesh.degree(Axis::data);
+  options.data = mesh.degree(layout::replica_axes);
   options.tensor = mesh.degree(Axis::tensor);
   options.bucket_elements = question.bucket_elements;
   auto work = question.work;

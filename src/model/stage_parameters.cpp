@@ -173,7 +173,7 @@ layout::FlatLayout StageParameters::owned_layout(std::span<const FusedParameter>
     }
   }
   ownership::PlanOptions options;
-  options.data = mesh.degree(Axis::data);
+  options.data = mesh.degree(layout::replica_axes);
   options.bucket_elements = bucket_elements;
   options.alignment = parameter_alignment;
   const auto plan = ownership::make_plan(tensors, options, owning.assignment);
@@ -198,7 +198,7 @@ void StageParameters::order_and_place(const layout::Mesh& mesh, std::int64_t buc
                    [](const FusedParameter& a, const FusedParameter& b) {
                      return bucket_class(a) < bucket_class(b);
                    });
-  const int shards = mesh.degree(Axis::data);
+  const int shards = mesh.degree(layout::replica_axes);
   auto next = fused_parameters_.cbegin();
   flat_ = layout::flat_layout({}, shards, bucket_elements, parameter_alignment);
   for (const auto kind : bucket_classes) {

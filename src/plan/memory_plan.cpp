@@ -74,7 +74,8 @@ class Measurements {
                           mesh.coordinate(Axis::tensor, rank)};
     auto [alike, is_new_place] = alike_.try_emplace(place);
     if (is_new_place) alike->second = engine::sharding_of(options_).alike_shards();
-    const int shard = alike->second[static_cast<std::size_t>(mesh.coordinate(Axis::data, rank))];
+    const int shard =
+        alike->second[static_cast<std::size_t>(mesh.coordinate(layout::replica_axes, rank))];
     auto [found, is_new] = measured_.try_emplace(std::pair{place, shard});
     if (is_new) {
       const auto options =
@@ -188,8 +189,8 @@ base::Result<MemoryPlan> plan_memory(const config::Config& config, const model::
       engine::global_batch(options->schedule, *mesh) * options->schedule.sequence_length;
   plan.bubble_fraction = *bubble;
   if (const auto& choice = options->numerics.gpu_attention) {
-    const auto size = engine::attention_of(model, options->schedule, options->numerics.dtype,
-                                           mesh->degree(Axis::tensor));
+    const auto size =
+        engine::attention_of(model, options->schedule, options->numerics.dtype, *mesh);
     plan.libraries = device::planned_library_memory(size, *choice);
     plan.attention = device::planned_attention(size, *choice);
   }

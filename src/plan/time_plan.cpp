@@ -25,6 +25,12 @@ base::Status check_predicted(const engine::EngineOptions& options) {
         "micro-batch are not predicted yet); leave --machine and plan.machine out, or set "
         "parallel.zero_level=1");
   }
+  if (const int context = options.sharding.mesh.degree(layout::Axis::context); context > 1) {
+    return base::usage_failure(base::format(
+        "parallel.context = {} does not go with a machine file (gathers of keys and values are not "
+        "predicted yet); leave --machine and plan.machine out, or set parallel.context=1",
+        context));
+  }
   if (!options.sharding.divides_parameters()) return {};
   return base::usage_failure(
       "parallel.zero_level = 3 does not go with a machine file (gathers of weights are not "

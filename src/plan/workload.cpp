@@ -75,7 +75,7 @@ MatrixWork matrix_work(const engine::EngineOptions& options) {
   const auto sharding = engine::sharding_of(options);
   const auto alike = sharding.alike_shards();
   MatrixWork most;
-  for (int rank = 0; rank < options.sharding.mesh.degree(Axis::data); ++rank) {
+  for (int rank = 0; rank < options.sharding.mesh.degree(layout::replica_axes); ++rank) {
     if (alike[static_cast<std::size_t>(rank)] != rank) continue;
     MatrixWork sum;
     for (const auto& segment : sharding.updates_of(rank).segments) {
@@ -128,7 +128,7 @@ predict::Workload workload_without_matrices(const engine::EngineOptions& options
   predict::Workload workload;
   workload.shape = computed_shape(options.model, schedule.sequence_length);
   workload.degrees = {.tensor = mesh.degree(Axis::tensor),
-                      .context = 1,
+                      .context = mesh.degree(Axis::context),
                       .data = mesh.degree(Axis::data),
                       .pipeline = mesh.degree(Axis::pipeline)};
   workload.micro_batches = {

@@ -63,7 +63,8 @@ std::optional<RunSchedule> schedule_of(const RunView& run) {
 std::optional<layout::Mesh> mesh_of(const RunView& run) {
   layout::ParallelArrangement degrees;
   for (const auto& key : layout::degree_keys()) {
-    const auto degree = run.number(key.key, 0);
+    // Records may be older than this axis.
+    const auto degree = run.number(key.key, key.quantity == layout::Quantity::context ? 1 : 0);
     if (!is_within(degree, most_ranks)) return std::nullopt;
     degrees.*key.number = degree;
   }

@@ -62,7 +62,7 @@ Cluster join(comm::MpiRuntime& mpi, const JoinOptions& options,
 
 void use_staged_groups(device::Device& device, Cluster& cluster) {
   if (device.is_host()) return;
-  for (auto& [axis, ends, group] : cluster.groups.all()) {
+  for (auto& [axis, members, group] : cluster.groups.all()) {
     if (group) group = comm::make_staged_group(std::move(group), device);
   }
 }

@@ -122,11 +122,13 @@ TransportReport report_of(const comm::MpiRuntime& mpi, const Cluster& cluster,
   return report;
 }
 
-/// Purposes of the memory that collectives use: tensor-parallel ones also exchange activations.
+/// Purposes of the memory that collectives use: tensor-parallel ones also exchange activations,
+/// context-parallel ones keys and values.
 std::vector<device::Purpose> windows_of(const Cluster& cluster) {
   using device::Purpose;
   std::vector<Purpose> purposes{Purpose::parameters, Purpose::gradients};
-  if (cluster.groups.on(layout::Axis::tensor).size() > 1) {
+  if (cluster.groups.on(layout::Axis::tensor).size() > 1 ||
+      cluster.mesh.degree(layout::Axis::context) > 1) {
     for (const auto purpose : {Purpose::activations, Purpose::workspace, Purpose::communication}) {
       purposes.push_back(purpose);
     }
@@ -158,7 +160,7 @@ DeviceGroupsReport use_device_groups(device::Device& device, Cluster& cluster,
   // Order: the same on all ranks, including those that have no such group, because splits are
   // collective. Communication of gradients and parameters overlaps computation, which waits for all
   // the rest.
-  for (auto& [axis, ends, group] : cluster.groups.all()) {
+  for (auto& [axis, members, group] : cluster.groups.all()) {
     const bool overlaps = axis == layout::Axis::data;
     group = groups.split(std::move(group),
                          overlaps ? device::Priority::overlapped : device::Priority::awaited);

@@ -26,9 +26,9 @@ layout::NetworkPath path_of(const comm::LaunchedProcess& process) {
   return path;
 }
 
-std::string cost_text(const layout::NetworkCost& cost) {
+std::string cost_text(const layout::Mesh& mesh, const layout::NetworkCost& cost) {
   std::vector<std::string> parts;
-  for (const auto axis : layout::all_axes) {
+  for (const auto& [axis, degree] : mesh.axes()) {
     parts.insert(parts.begin(), base::format("{} {}", layout::short_name(axis), cost.on(axis)));
   }
   return base::format("{}", base::join(parts, ", "));
@@ -43,8 +43,9 @@ RankOrdering::RankOrdering(const JoinOptions& options, const base::Environment& 
   keeps_ =
       options.order == OrderRule::launcher || (options.order == OrderRule::automatic && by_hand);
   const auto& degrees = options.arrangement;
-  word_ = base::format("{} {} {} {}", keeps_ ? "keep" : "order", degrees.pipeline.value_or(1),
-                       degrees.data.value_or(0), degrees.tensor.value_or(1));
+  word_ = base::format("{} {} {} {} {}", keeps_ ? "keep" : "order", degrees.pipeline.value_or(1),
+                       degrees.data.value_or(0), degrees.context.value_or(1),
+                       degrees.tensor.value_or(1));
   for (const auto& name : switches_above(environment)) word_ += "\n" + name;
 }
 
@@ -72,11 +73,11 @@ std::vector<int> RankOrdering::order(const std::vector<comm::LaunchedProcess>& p
                         "ranks are ordered by the network, not as launched: hops between "
                         "neighbours {} instead of {} (run.order = slurm keeps the launcher's "
                         "order)",
-                        cost_text(order.cost), cost_text(order.as_launched))
+                        cost_text(*mesh, order.cost), cost_text(*mesh, order.as_launched))
                   : base::format(
                         "the launcher's order of ranks suits the network: hops between "
                         "neighbours {}",
-                        cost_text(order.cost));
+                        cost_text(*mesh, order.cost));
   return std::move(order.launched);
 }
 

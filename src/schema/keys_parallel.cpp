@@ -10,11 +10,16 @@ constexpr Key parallel_rows[] = {
     parallel.key<&ParallelOptions::tensor>(
         "1", {.range = counts_from(1)},
         "Tensor-parallel degree: over how many ranks each matrix is split. Keep it inside a node."),
+    parallel.key<&ParallelOptions::context>(
+        "1", {.range = counts_from(1)},
+        "Context-parallel degree: over how many ranks the tokens of each sequence are divided, two "
+        "chunks a rank. Attention gathers the keys and values of all. Keep it inside a node."),
     parallel.key<&ParallelOptions::pipeline>(
         "1", {.range = counts_from(1)},
         "Pipeline-parallel degree: into how many stages the layers are divided."),
     parallel.key<&ParallelOptions::data>(
-        "auto", {.range = counts_from(1), .auto_rule = "world size / (tensor x pipeline)"},
+        "auto",
+        {.range = counts_from(1), .auto_rule = "world size / (tensor x context x pipeline)"},
         "Data-parallel degree: how many replicas share the global batch."),
     parallel.key<&ParallelOptions::sequence>(
         "false",

@@ -20,7 +20,8 @@ constexpr std::array<Section, 11> section_table{{
     {"model",
      "What is trained. Every key is `auto` unless given, so that `model.from` can "
      "speak for all of them."},
-    {"parallel", "How the work is split over ranks: world size = tensor x pipeline x data."},
+    {"parallel",
+     "How the work is split over ranks: world size = tensor x context x pipeline x data."},
     {"train", "How much is trained, and on what batches. Batches count sequences."},
     {"optimizer", "The update rule and its learning rate."},
     {"numerics", "With what precision, on what."},
@@ -33,10 +34,13 @@ constexpr std::array<Section, 11> section_table{{
 }};
 
 /// Names that other trainers give to the same thing. They are only suggested, never accepted.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 34> foreign_names{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 37> foreign_names{{
     {"tp", "parallel.tensor"},
     {"tensor_parallel", "parallel.tensor"},
     {"tensor_model_parallel_size", "parallel.tensor"},
+    {"cp", "parallel.context"},
+    {"context_parallel", "parallel.context"},
+    {"context_parallel_size", "parallel.context"},
     {"pp", "parallel.pipeline"},
     {"pipeline_parallel", "parallel.pipeline"},
     {"pipeline_model_parallel_size", "parallel.pipeline"},

@@ -83,7 +83,7 @@ OwnerStates Sharding::owner_states() const {
 layout::FlatRange Sharding::saved_owner_states(std::int64_t elements) const {
   if (divides_updates()) return {0, elements};
   const auto count = elements / stage_.flat().shards;
-  return {data_rank() * count, (data_rank() + 1) * count};
+  return {replica() * count, (replica() + 1) * count};
 }
 
 std::size_t Sharding::saved_bytes() const {

@@ -91,21 +91,21 @@ layout::FlatRange Sharding::updated(std::size_t bucket) const {
 }
 
 layout::FlatRange Sharding::counted(std::size_t bucket) const {
-  return stage_.flat().shard_of_bucket(bucket, data_rank());
+  return stage_.flat().shard_of_bucket(bucket, replica());
 }
 
-Updates Sharding::updates_of(int data_rank) const {
-  const auto shard = divides_updates() ? std::optional(data_rank) : std::nullopt;
+Updates Sharding::updates_of(int replica) const {
+  const auto shard = divides_updates() ? std::optional(replica) : std::nullopt;
   if (!optim::traits(options_.rule.kind).updates_matrices) return collect(options_, stage_, shard);
   auto owned = owned_shards(options_, stage_);
   if (!shard) return joined(collect(options_, stage_, shard), owned);
-  auto& own = owned.shards[static_cast<std::size_t>(data_rank)];
+  auto& own = owned.shards[static_cast<std::size_t>(replica)];
   own.sizes.owner = owned.state_elements;
   return std::move(own);
 }
 
 std::vector<int> Sharding::alike_shards() const {
-  const int ranks = options_.mesh.degree(Axis::data);
+  const int ranks = options_.mesh.degree(layout::replica_axes);
   std::vector<int> alike(static_cast<std::size_t>(ranks), 0);
   if (!options_.divides_matrices()) return alike;
   const auto owned = owned_shards(options_, stage_);

@@ -85,6 +85,7 @@ void Report::started(const StartRecord& record) {
             {"peak_flops", settings_.peak_flops},
             {"peak_source", settings_.peak_source},
             {"tensor_bytes", record.traffic.tensor},
+            {"context_bytes", record.traffic.context},
             {"message_bytes", record.traffic.messages},
             {"gradient_bytes", record.traffic.gradients},
             {"stage_layers", record.stage_layers}};

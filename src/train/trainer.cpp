@@ -140,7 +140,7 @@ void Trainer::measure_peak_again() {
 
 bool Trainer::replica_check_is_due() const {
   const auto every = keys_.train.replica_check;
-  const bool has_replicas = cluster_.groups.on(layout::Axis::data).size() > 1 ||
+  const bool has_replicas = cluster_.groups.views().replicas().size() > 1 ||
                             cluster_.groups.on(layout::Axis::tensor).size() > 1;
   if (every == 0 || !has_replicas) return false;
   // A state that is saved has been compared, and so has one that an evaluation may find worth

@@ -18,6 +18,12 @@ class AxisGroups {
  public:
   /// Ranks that differ from this one on the axis only, in its order.
   ProcessGroup& on(layout::Axis axis) const;
+  /// The same; null where the mesh lacks the axis.
+  ProcessGroup* if_any(layout::Axis axis) const { return groups_[static_cast<std::size_t>(axis)]; }
+  /// Ranks that hold the same parameters, over layout::replica_axes.
+  ProcessGroup& replicas() const {
+    return replicas_ != nullptr ? *replicas_ : on(layout::Axis::data);
+  }
   /// First and last stage of this rank's pipeline, which share tied embeddings; null on the stages
   /// between, and where there is one stage.
   ProcessGroup* ends() const { return ends_; }
@@ -27,20 +33,29 @@ class AxisGroups {
 
   /// Puts a group in the place of another; it outlives this.
   void set(layout::Axis axis, ProcessGroup& group);
+  void set_replicas(ProcessGroup& group) { replicas_ = &group; }
   void set_ends(ProcessGroup* group) { ends_ = group; }
   void set_all_ranks(ProcessGroup& group) { all_ranks_ = &group; }
 
  private:
   std::array<ProcessGroup*, layout::axis_count> groups_{};
+  /// Null where they are the data-parallel ranks.
+  ProcessGroup* replicas_ = nullptr;
   ProcessGroup* ends_ = nullptr;
   ProcessGroup* all_ranks_ = nullptr;
+};
+
+/// Members of a group on an axis.
+enum class Members {
+  all,       ///< all that differ on the axis
+  ends,      ///< the first and the last of them
+  replicas,  ///< all that differ on this or another one of layout::replica_axes
 };
 
 /// A process group of a rank, and what it is for.
 struct AxisGroup {
   layout::Axis axis{};
-  /// The first and the last rank of the axis alone.
-  bool ends = false;
+  Members members = Members::all;
   std::unique_ptr<ProcessGroup> group;
 };
 
@@ -61,7 +76,8 @@ class OwnedAxisGroups {
     std::swap(all_, other.all_);
     return *this;
   }
-  /// Makes one on each axis of the mesh, innermost first, and the two ends of the pipeline.
+  /// Makes one on each axis of the mesh, innermost first, one of replicas where they are others
+  /// than the data-parallel ranks, and the two ends of the pipeline.
   OwnedAxisGroups(const layout::Mesh& mesh, base::Rank rank, const Make& make);
 
   AxisGroups views() const;

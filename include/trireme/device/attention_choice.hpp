@@ -29,8 +29,7 @@ struct AttentionChoice {
   bool operator==(const AttentionChoice&) const = default;
 };
 
-/// Attention of one micro-batch on one rank, as a model's training calls it: causal, as many keys
-/// as queries.
+/// Attention of one micro-batch on one rank, as a model's training calls it: causal.
 struct AttentionSize {
   DType dtype = DType::bf16;
   std::int64_t batch = 0;
@@ -39,6 +38,8 @@ struct AttentionSize {
   std::int64_t kv_heads = 0;
   std::int64_t head_dim = 0;
   bool dropout = false;
+  /// Ranks that divide each sequence: where there are several, calls have fewer queries than keys.
+  std::int64_t context = 1;
 };
 
 /// The widest head that own kernels of GPUs take. Those of CPUs take any.

@@ -3,6 +3,7 @@
 
 #include "trireme/data/dataset.hpp"
 #include "trireme/engine/engine.hpp"
+#include "trireme/layout/flat.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -21,8 +22,8 @@ struct StepSamples {
   std::uint64_t first = 0;  ///< number of the rank's first one
   /// Targets of the step over all ranks that are not left out.
   std::int64_t counted = 0;
-  std::vector<std::int32_t> tokens;   ///< [sequences, sequence_length], or empty
-  std::vector<std::int32_t> targets;  ///< [sequences, sequence_length], or empty
+  std::vector<std::int32_t> tokens;   ///< [sequences, rank_tokens], or empty
+  std::vector<std::int32_t> targets;  ///< [sequences, rank_tokens], or empty
 };
 
 /// Reads what a rank needs of a dataset's samples. Sample `cursor + i` of a step goes to the same
@@ -45,6 +46,8 @@ class SampleReader {
   SampleOrder order_;
   SampleParts parts_;
   std::int64_t sequence_length_;
+  /// Tokens of each sequence that the rank has: context-parallel ranks read the same samples.
+  std::vector<layout::FlatRange> runs_;
   std::int64_t sequences_;  ///< of the rank
   std::uint64_t first_;     ///< of the rank, in a step
   std::uint64_t global_batch_;

@@ -18,7 +18,7 @@
 namespace trireme::engine {
 
 /// Tokens of one micro-batch for the caller to fill: host memory, whatever the device. i32
-/// [micro_batch * sequence_length] each.
+/// [micro_batch * rank_tokens] each; of each sequence those of layout::token_runs.
 struct TokenBuffers {
   device::Tensor tokens;
   device::Tensor targets;

@@ -74,9 +74,12 @@ struct EngineOptions {
 /// Refuses options that do not fit together, with key, value and rule.
 base::Status check(const EngineOptions& options);
 
-/// Attention of one micro-batch with the heads of one of `tensor` ranks.
+/// Attention of one micro-batch on a rank of the mesh.
 device::AttentionSize attention_of(const model::ModelConfig& model, const ScheduleOptions& schedule,
-                                   device::DType dtype, int tensor);
+                                   device::DType dtype, const layout::Mesh& mesh);
+
+/// Tokens of a sequence that each rank has: all, unless context-parallel ranks divide them.
+std::int64_t rank_tokens(const ScheduleOptions& schedule, const layout::Mesh& mesh);
 
 /// Work that should lie beside collectives: halves where a GPU moves their data beside its
 /// products, and a half is worth the collective and the products that it starts more, because its

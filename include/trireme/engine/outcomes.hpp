@@ -69,9 +69,10 @@ struct EvaluationOutcome {
 };
 
 /// Bytes of a rank's training step, each array counted whole: collectives of activations over tp,
-/// messages received over pp, reductions of gradients over dp.
+/// of keys and values over cp, messages received over pp, reductions of gradients over replicas.
 struct StepTraffic {
   std::size_t tensor = 0;
+  std::size_t context = 0;
   std::size_t messages = 0;
   std::size_t gradients = 0;
 };

@@ -12,13 +12,16 @@
 
 namespace trireme::layout {
 
-/// Direction in which work is split over ranks. Context and expert parallelism may be added: code
-/// must not assume three axes.
-enum class Axis { pipeline, data, tensor };
-inline constexpr Axis all_axes[] = {Axis::pipeline, Axis::data, Axis::tensor};
+/// Direction in which work is split over ranks. Expert parallelism may be added: code must not
+/// assume four axes.
+enum class Axis { pipeline, data, context, tensor };
+inline constexpr Axis all_axes[] = {Axis::pipeline, Axis::data, Axis::context, Axis::tensor};
 inline constexpr std::size_t axis_count = std::size(all_axes);
+/// Axes along which ranks hold the same parameters and divide a batch: its sequences, and the
+/// tokens of these. Over both together gradients are summed, and ZeRO divides state.
+inline constexpr Axis replica_axes[] = {Axis::data, Axis::context};
 
-/// "pp", "dp", "tp".
+/// "pp", "dp", "cp", "tp".
 const char* short_name(Axis axis);
 
 struct AxisExtent {
@@ -28,21 +31,26 @@ struct AxisExtent {
 };
 
 /// An arrangement of ranks: axes outermost first, the innermost varies fastest with the rank.
-/// The default order is pp, dp, tp, so that a tensor-parallel group is consecutive ranks.
+/// The default order is pp, dp, cp, tp, so that a tensor-parallel group is consecutive ranks. A
+/// mesh has an axis cp only where sequences are divided.
 class Mesh {
  public:
   /// Refuses degrees below 1, a repeated axis, and a product that is not the world size (with
   /// the nearest choices that are).
   static base::Result<Mesh> create(std::vector<AxisExtent> axes, int world_size);
-  /// pp x dp x tp in the default order; degrees must be positive.
-  static Mesh of(int pipeline, int data, int tensor);
+  /// pp x dp x cp x tp in the default order; degrees must be positive.
+  static Mesh of(int pipeline, int data, int tensor, int context = 1);
 
   int world_size() const { return world_size_; }
   const std::vector<AxisExtent>& axes() const { return axes_; }
   /// 1 for an axis that this mesh does not have.
   int degree(Axis axis) const;
+  /// Ranks of a group over several axes.
+  int degree(std::span<const Axis> axes) const;
   /// 0 for an axis that this mesh does not have.
   int coordinate(Axis axis, base::Rank rank) const;
+  /// Index of the rank in its group over several axes.
+  int coordinate(std::span<const Axis> axes, base::Rank rank) const;
   /// Distance in ranks between neighbours along an axis; 0 for an axis that this mesh lacks.
   int stride(Axis axis) const;
   /// The rank that equals `rank` but for its coordinate on `axis`.

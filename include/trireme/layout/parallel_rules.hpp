@@ -19,6 +19,7 @@ namespace trireme::layout {
 enum class Quantity {
   world_size,
   tensor,
+  context,
   pipeline,
   data,
   sequence,
@@ -44,6 +45,8 @@ struct ParallelArrangement {
   Number world_size = {};
   /// Degrees.
   Number tensor = {};
+  /// 1 where nobody says how many.
+  Number context = {};
   Number pipeline = {};
   Number data = {};
   /// Sequence parallelism: activations between GEMMs are divided over tensor-parallel ranks.
@@ -97,7 +100,8 @@ enum class ParallelRule {
   heads_not_divided,     ///< tensor | heads
   kv_heads_not_divided,  ///< tensor | kv_heads, or kv_heads | tensor
   rows_too_few,          ///< tensor <= vocabulary, intermediate
-  rows_not_divided,      ///< tensor | micro_batch x sequence_length (sequence)
+  chunks_not_divided,    ///< 2 x context | sequence_length
+  rows_not_divided,      ///< tensor | micro_batch x sequence_length / context (sequence)
   virtual_without_interleaved,
   interleaved_without_virtual,
   interleaved_on_one_stage,  ///< zb-v, too

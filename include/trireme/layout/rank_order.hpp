@@ -20,7 +20,8 @@ int network_distance(const NetworkPath& one, const NetworkPath& other);
 
 /// Cost of an arrangement: sums of network distances between neighbours, of rings (closed) and of
 /// pipelines (open), by axis. Compared from the innermost of all_axes on: tensor parallelism
-/// communicates in every layer, data parallelism moves every gradient, pipelines pass activations.
+/// communicates in every layer, context parallelism in every attention, data parallelism moves
+/// every gradient, pipelines pass activations.
 struct NetworkCost {
   std::array<int, axis_count> innermost_first{};
 

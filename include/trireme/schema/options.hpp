@@ -48,6 +48,7 @@ struct ModelOptions {
 
 struct ParallelOptions {
   int tensor = 1;
+  int context = 1;
   int pipeline = 1;
   std::optional<int> data;
   bool sequence = false;

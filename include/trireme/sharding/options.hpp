@@ -16,23 +16,25 @@ struct Options {
   layout::Mesh mesh = layout::Mesh::of(1, 1, 1);
   base::Rank rank{0};
   model::SequenceParallel sequence_parallel = model::SequenceParallel::off;
-  /// 0: every data-parallel rank has all optimizer state; 1: each has its shard; 2: of gradients,
-  /// too; 3: of parameters, too.
+  /// 0: every replica (layout::replica_axes) has all optimizer state; 1: each has its shard; 2: of
+  /// gradients, too; 3: of parameters, too.
   int zero_level = 0;
   std::int64_t bucket_bytes = std::int64_t{25} << 20;
   optim::Rule rule;
   /// Which matrices a rule updates whole, where it updates any.
   model::MatrixSelection matrices;
-  /// Assignment of these matrices. Without effect where data-parallel ranks divide no updates.
+  /// Assignment of these matrices. Without effect where replicas divide no updates.
   ownership::Assignment assignment = ownership::Assignment::padded;
   /// Why it is this one; empty where the configuration says which.
   std::string assignment_reason;
 
-  /// Whether data-parallel ranks divide updates, and the state that these need, among them.
+  /// Whether replicas divide updates, and the state that these need, among them.
   bool divides_updates() const { return zero_level > 0; }
   /// Whether each of several ranks holds its shards of parameters alone: a unit's weights are
   /// gathered when a pass reads them (model::BucketBorders).
-  bool divides_parameters() const { return zero_level > 2 && mesh.degree(layout::Axis::data) > 1; }
+  bool divides_parameters() const {
+    return zero_level > 2 && mesh.degree(layout::replica_axes) > 1;
+  }
   /// Whether each unit takes all micro-batches before the next: where parameters are divided and
   /// one stage has all layers. What they add up to is reduced behind the last.
   bool takes_units_in_turn() const {
@@ -40,7 +42,7 @@ struct Options {
   }
   /// Whether gradients are reduced behind each micro-batch, and added up as shards.
   bool reduces_micro_batches() const {
-    return zero_level == 2 && mesh.degree(layout::Axis::data) > 1;
+    return zero_level == 2 && mesh.degree(layout::replica_axes) > 1;
   }
   /// Whether each of several ranks holds gradients of its shards alone, beside those of the units
   /// that compute; else all, until its last micro-batch.

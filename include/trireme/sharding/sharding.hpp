@@ -16,7 +16,7 @@
 namespace trireme::sharding {
 
 /// Elements and matrices that a rank updates. Tensor-parallel ranks divide the matrices in a
-/// data-parallel rank's shards by their work, at every ZeRO level.
+/// replica's shards by their work, at every ZeRO level.
 struct Updates {
   std::vector<optim::Segment> segments;
   optim::StateSizes sizes;
@@ -33,7 +33,7 @@ struct SavedBuckets {
 };
 
 /// State of matrices that lies whole at their owners (optim::MatrixRule::owner_states), by
-/// data-parallel shard: f32 [shards * shard_elements], of which data-parallel rank d saves part d.
+/// shard: f32 [shards * shard_elements], of which replica d saves part d.
 struct OwnerStates {
   struct Part {
     std::string name;  ///< "soap.left/layers.0.attention.q.weight"
@@ -57,7 +57,8 @@ class Sharding {
   Sharding seen_by(base::Rank rank) const;
 
   const Options& options() const { return options_; }
-  int data_rank() const { return options_.mesh.coordinate(layout::Axis::data, options_.rank); }
+  /// The rank's number among those that hold the same parameters.
+  int replica() const { return options_.mesh.coordinate(layout::replica_axes, options_.rank); }
   /// [chunk]: layers of the rank's stage.
   const std::vector<layout::LayerRange>& chunks() const;
   /// Parameters of the stage and their places in the rank's flat buffers.
@@ -69,14 +70,14 @@ class Sharding {
   /// Elements of a bucket whose gradients the rank needs summed, whose state it has and which it
   /// updates.
   layout::FlatRange updated(std::size_t bucket) const;
-  /// Elements of a bucket that the rank alone of its data-parallel group counts and saves, whoever
+  /// Elements of a bucket that the rank alone of its replicas counts and saves, whoever
   /// updates them.
   layout::FlatRange counted(std::size_t bucket) const;
   /// All updates of the rank.
-  Updates updates() const { return updates_of(data_rank()); }
-  /// Those of another data-parallel rank.
-  Updates updates_of(int data_rank) const;
-  /// [data-parallel rank]: the first whose step needs the same memory. They differ where owners of
+  Updates updates() const { return updates_of(replica()); }
+  /// Those of another replica.
+  Updates updates_of(int replica) const;
+  /// [replica]: the first whose step needs the same memory. They differ where owners of
   /// whole matrices divide state among them.
   std::vector<int> alike_shards() const;
 
@@ -87,7 +88,7 @@ class Sharding {
   /// Prefix of a parameter's name in a checkpoint for each kind of state of a bucket's parameters:
   /// "" of masters, "adamw.first_moment/", ...
   std::vector<std::string> state_prefixes(std::size_t bucket) const;
-  /// Those of the rank and the data-parallel ranks beside it.
+  /// Those of the rank and its replicas.
   OwnerStates owner_states() const;
   /// Part that the rank saves of its own memory of such states, which has so many elements.
   layout::FlatRange saved_owner_states(std::int64_t elements) const;

@@ -14,6 +14,7 @@ namespace trireme::apps {
 std::span<const DegreeOption> degree_options() {
   static constexpr DegreeOption all[] = {
       {"--tensor-parallel", "--tp", "parallel.tensor", "Ranks that share every matrix"},
+      {"--context-parallel", "--cp", "parallel.context", "Ranks that share each sequence"},
       {"--pipeline-parallel", "--pp", "parallel.pipeline", "Stages that share the layers"},
       {"--data-parallel", "--dp", "parallel.data",
        "Replicas that share the global batch; auto: what is left"}};
@@ -34,7 +35,8 @@ base::Result<int> ranks_in_all(int given, const config::Config& config) {
   const auto least = config::least_world(config);
   if (least > most_ranks) {
     return base::usage_failure(base::format(
-        "{}, {} and {} are {} ranks, more than {}; lower one", config.cited("parallel.tensor"),
+        "{}{}, {} and {} are {} ranks, more than {}; lower one", config.cited("parallel.tensor"),
+        config.options().parallel.context > 1 ? ", " + config.cited("parallel.context") : "",
         config.cited("parallel.pipeline"), config.cited("parallel.data"), least, most_ranks));
   }
   return static_cast<int>(least);

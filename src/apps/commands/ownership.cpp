@@ -160,6 +160,12 @@ base::ExitCode show_ownership(const config::Config& config, const config::Config
         "of a run divides its own",
         config.cited("parallel.pipeline"));
   }
+  if (config.options().parallel.context > 1) {
+    base::log::warning("ownership",
+                       "{} is left out: owners are shown for data-parallel ranks alone; in a run "
+                       "the ranks that divide sequences are owners, too",
+                       config.cited("parallel.context"));
+  }
   write_drawing({.file = arguments.svg,
                  .room = "ownership",
                  .title = "the load of each rank",

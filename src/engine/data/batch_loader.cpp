@@ -2,6 +2,7 @@
 #include "trireme/engine/batch_loader.hpp"
 
 #include "trireme/base/log.hpp"
+#include "trireme/layout/token_runs.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -12,11 +13,13 @@
 
 namespace trireme::engine {
 
+using layout::Axis;
+
 namespace {
 
 void put_samples(const StepSamples& samples, Engine& engine) {
   const auto& schedule = engine.options().schedule;
-  const auto rows = schedule.micro_batch * schedule.sequence_length;
+  const auto rows = schedule.micro_batch * rank_tokens(schedule, engine.options().sharding.mesh);
   for (int index = 0; index < schedule.micro_batches; ++index) {
     auto& batch = engine.batch(index);
     batch.first_sequence = static_cast<std::int64_t>(samples.first) + index * schedule.micro_batch;
@@ -29,6 +32,11 @@ void put_samples(const StepSamples& samples, Engine& engine) {
   engine.expect_tokens(samples.counted);
 }
 
+int coordinate_of(const Engine& engine, Axis axis) {
+  const auto& sharding = engine.options().sharding;
+  return sharding.mesh.coordinate(axis, sharding.rank);
+}
+
 }  // namespace
 
 SampleReader::SampleReader(const data::TokenDataset& dataset, const Engine& engine,
@@ -37,8 +45,11 @@ SampleReader::SampleReader(const data::TokenDataset& dataset, const Engine& engi
       order_(order),
       parts_(engine.sample_parts()),
       sequence_length_(engine.options().schedule.sequence_length),
+      runs_(layout::token_runs(sequence_length_,
+                               engine.options().sharding.mesh.degree(Axis::context),
+                               coordinate_of(engine, Axis::context))),
       sequences_(engine.options().schedule.sequences()),
-      first_(static_cast<std::uint64_t>(sequences_ * engine.sharding().data_rank())),
+      first_(static_cast<std::uint64_t>(sequences_ * coordinate_of(engine, Axis::data))),
       global_batch_(static_cast<std::uint64_t>(engine.global_batch())) {}
 
 void SampleReader::read_sample(std::uint64_t number, std::uint64_t end,
@@ -50,7 +61,9 @@ void SampleReader::read_sample(std::uint64_t number, std::uint64_t end,
 
 void SampleReader::read(std::uint64_t cursor, std::uint64_t end, StepSamples& samples) const {
   const auto seq = sequence_length_;
-  const auto elements = static_cast<std::size_t>(sequences_ * seq);
+  std::int64_t own = 0;
+  for (const auto& run : runs_) own += run.size();
+  const auto elements = static_cast<std::size_t>(sequences_ * own);
   samples.first = cursor + first_;
   samples.counted = static_cast<std::int64_t>(std::min(global_batch_, end - cursor)) * seq;
   samples.tokens.resize(parts_.tokens ? elements : 0);
@@ -60,13 +73,15 @@ void SampleReader::read(std::uint64_t cursor, std::uint64_t end, StepSamples& sa
   for (std::int64_t sequence = 0; sequence < sequences_; ++sequence) {
     const auto number = samples.first + static_cast<std::uint64_t>(sequence);
     read_sample(number, end, sample);
-    if (parts_.tokens) std::copy_n(sample.begin(), seq, samples.tokens.begin() + sequence * seq);
-    if (!parts_.targets) continue;
-    const auto targets = samples.targets.begin() + sequence * seq;
-    if (number < end) {
-      std::copy_n(sample.begin() + 1, seq, targets);
-    } else {
-      std::fill_n(targets, seq, -1);
+    auto place = sequence * own;
+    for (const auto& run : runs_) {
+      const auto first = sample.begin() + run.begin;
+      if (parts_.tokens) std::copy_n(first, run.size(), samples.tokens.begin() + place);
+      if (parts_.targets) std::copy_n(first + 1, run.size(), samples.targets.begin() + place);
+      place += run.size();
+    }
+    if (number >= end && parts_.targets) {
+      std::fill_n(samples.targets.begin() + sequence * own, own, -1);
     }
   }
 }

@@ -28,16 +28,16 @@ Tensor allocate_places(device::Arena& arena) {
 
 }  // namespace
 
-Batches::Batches(const ScheduleOptions& schedule, float dropout, const Graphs& graphs,
+Batches::Batches(const EngineOptions& options, const Graphs& graphs,
                  const std::vector<layout::ChunkBuffers>& buffers, device::Device& device,
                  Memory& memory)
     : graphs_(graphs),
       device_(device),
       memory_(memory),
-      rows_(schedule.micro_batch * schedule.sequence_length),
-      sequence_length_(schedule.sequence_length),
-      dropout_(dropout),
-      batches_(static_cast<std::size_t>(schedule.micro_batches)) {
+      rows_(options.schedule.micro_batch * rank_tokens(options.schedule, options.sharding.mesh)),
+      sequence_length_(options.schedule.sequence_length),
+      dropout_(options.model.dropout),
+      batches_(static_cast<std::size_t>(options.schedule.micro_batches)) {
   auto& arena = memory.of(Purpose::batch);
   auto* const staging = memory.batch_staging();
   for (auto& batch : batches_) {

@@ -18,8 +18,7 @@ namespace trireme::engine {
 class Batches {
  public:
   /// `buffers` of each chunk. `graphs` and `memory` outlive this.
-  /// `dropout`: share of activations that training leaves out.
-  Batches(const ScheduleOptions& schedule, float dropout, const Graphs& graphs,
+  Batches(const EngineOptions& options, const Graphs& graphs,
           const std::vector<layout::ChunkBuffers>& buffers, device::Device& device, Memory& memory);
 
   int count() const { return static_cast<int>(batches_.size()); }
@@ -61,7 +60,7 @@ class Batches {
   Memory& memory_;
   std::int64_t rows_;  // of a micro-batch
   std::int64_t sequence_length_;
-  float dropout_;
+  float dropout_;  // share of activations that training leaves out
   std::vector<Batch> batches_;
   device::Tensor loss_scale_;                                   // f32 [1]
   device::Tensor host_loss_scale_;                              // f32 [1] in host memory

@@ -5,13 +5,17 @@
 
 namespace trireme::engine {
 
-Graphs::Graphs(CudaGraphs wanted, comm::ProcessGroup& tensor, device::Device& device,
+using layout::Axis;
+
+Graphs::Graphs(CudaGraphs wanted, const comm::AxisGroups& groups, device::Device& device,
                std::size_t parts)
     : wanted_(wanted == CudaGraphs::yes),
-      tensor_(tensor),
+      tensor_(groups.on(Axis::tensor)),
+      context_(groups.if_any(Axis::context)),
       cache_(wanted_ && device.can_capture() ? std::make_unique<CudaGraphCache>(device, parts)
                                              : nullptr),
-      breaks_(cache_ ? graph_breaks(tensor, *cache_) : nullptr) {}
+      tensor_breaks_(cache_ ? graph_breaks(tensor_, *cache_) : nullptr),
+      context_breaks_(cache_ && context_ != nullptr ? graph_breaks(*context_, *cache_) : nullptr) {}
 
 Engine::GraphUse Graphs::graph_use() const {
   if (!cache_) return {};

@@ -12,8 +12,9 @@ namespace trireme::engine {
 /// CUDA graphs of a rank's micro-batches, if there are any.
 class Graphs {
  public:
-  /// `tensor` outlives this; `parts`: how many a step runs.
-  Graphs(CudaGraphs wanted, comm::ProcessGroup& tensor, device::Device& device, std::size_t parts);
+  /// The groups outlive this; `parts`: how many a step runs.
+  Graphs(CudaGraphs wanted, const comm::AxisGroups& groups, device::Device& device,
+         std::size_t parts);
 
   /// True if graphs are configured: memory has room for their static inputs, even if the device
   /// cannot capture.
@@ -22,7 +23,9 @@ class Graphs {
   bool made() const { return cache_ != nullptr; }
 
   /// Tensor-parallel group for layers: its collectives break graphs, where there are any.
-  comm::ProcessGroup& tensor() const { return breaks_ ? *breaks_ : tensor_; }
+  comm::ProcessGroup& tensor() const { return tensor_breaks_ ? *tensor_breaks_ : tensor_; }
+  /// Likewise of the ranks that divide sequences; null where there are none.
+  comm::ProcessGroup* context() const { return context_breaks_ ? context_breaks_.get() : context_; }
 
   /// Issues the work of `body`: as a graph once it has been seen with this key, else directly.
   template <typename Body>
@@ -49,8 +52,10 @@ class Graphs {
  private:
   bool wanted_;
   comm::ProcessGroup& tensor_;
+  comm::ProcessGroup* context_;
   std::unique_ptr<CudaGraphCache> cache_;
-  std::unique_ptr<comm::ProcessGroup> breaks_;
+  std::unique_ptr<comm::ProcessGroup> tensor_breaks_;
+  std::unique_ptr<comm::ProcessGroup> context_breaks_;
 };
 
 }  // namespace trireme::engine

@@ -50,9 +50,11 @@ void sum_over_ranks(const comm::AxisGroups& groups, Totals& totals) {
     sum_words(*all, words);
   } else {
     std::int64_t ranks = 1;
-    for (const auto axis : {layout::Axis::data, layout::Axis::tensor, layout::Axis::pipeline}) {
-      sum_words(groups.on(axis), words, ranks);
-      ranks *= groups.on(axis).size();
+    for (const auto axis : layout::all_axes) {
+      auto* const group = groups.if_any(axis);
+      if (group == nullptr) continue;
+      sum_words(*group, words, ranks);
+      ranks *= group->size();
     }
   }
   const std::int32_t* next = words.data();

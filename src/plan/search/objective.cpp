@@ -50,7 +50,7 @@ std::size_t room_for(const engine::EngineOptions& options, std::size_t memory) {
   if (!attention) return memory;
   const auto libraries = device::planned_library_memory(
       engine::attention_of(options.model, options.schedule, options.numerics.dtype,
-                           options.sharding.mesh.degree(layout::Axis::tensor)),
+                           options.sharding.mesh),
       *attention);
   for (const auto& each : libraries) memory -= std::min(memory, each.bytes);
   return memory;

@@ -162,6 +162,12 @@ base::Status check(const config::Config& config, const predict::Machine& machine
         "train.global_batch = auto does not go with --search (layouts are compared for the same "
         "batch, and auto is another one for each); set it to the sequences of a step");
   }
+  if (config.options().parallel.context > 1) {
+    return base::usage_failure(format(
+        "parallel.context = {} does not go with --search (a search does not divide sequences yet, "
+        "because their step is not predicted); set parallel.context=1",
+        config.options().parallel.context));
+  }
   if (request.objective == Objective::cost && machine.node_hour <= 0) {
     return base::usage_failure(format(
         "--objective cost needs site.node_hour, which machine {} does not have (it is the price of "

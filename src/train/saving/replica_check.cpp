@@ -120,12 +120,11 @@ std::string replica_difference(engine::Engine& engine, const comm::AxisGroups& g
     uncut.names.push_back(part.name);
     uncut.hashes.push_back(hash);
   }
-  const auto of_data =
-      difference("data-parallel replicas", all, groups.on(layout::Axis::data), rank);
+  const auto of_replicas = difference("data-parallel replicas", all, groups.replicas(), rank);
   // All ranks ask for both, whatever the first has found: each is a collective.
   const auto of_tensor =
       difference("tensor-parallel ranks", uncut, groups.on(layout::Axis::tensor), rank);
-  return of_data.empty() ? of_tensor : of_data;
+  return of_replicas.empty() ? of_tensor : of_replicas;
 }
 
 }  // namespace trireme::train

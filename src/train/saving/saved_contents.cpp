@@ -13,13 +13,15 @@ using layout::Axis;
 
 /// Files of the ranks that share what `rank` holds, which is the first of them.
 checkpoint::FileRange files_of(const layout::Mesh& mesh, base::Rank rank) {
-  const int count = mesh.degree(Axis::data);
-  const int stride = count > 1 ? mesh.stride(Axis::data) : 1;
+  const int count = mesh.degree(layout::replica_axes);
+  // Context-parallel ranks lie inside data-parallel ones, so all are equally far apart.
+  const auto inner = mesh.degree(Axis::context) > 1 ? Axis::context : Axis::data;
+  const int stride = count > 1 ? mesh.stride(inner) : 1;
   return {static_cast<std::size_t>(rank.value()), static_cast<std::size_t>(stride),
           static_cast<std::size_t>(count)};
 }
 
-/// Contents of the data-parallel ranks that share what one rank holds, which is the first of them.
+/// Contents of the replicas that share what one rank holds, which is the first of them.
 class RankContents {
  public:
   RankContents(const sharding::Sharding& sharding, checkpoint::ContentsBuilder& builder)
@@ -107,7 +109,7 @@ checkpoint::Contents saved_contents(const sharding::Sharding& sharding) {
   checkpoint::ContentsBuilder builder;
   const auto& mesh = sharding.options().mesh;
   for (int rank = 0; rank < mesh.world_size(); ++rank) {
-    if (mesh.coordinate(Axis::data, base::Rank(rank)) != 0) continue;
+    if (mesh.coordinate(layout::replica_axes, base::Rank(rank)) != 0) continue;
     const auto of_rank = sharding.seen_by(base::Rank(rank));
     RankContents(of_rank, builder).add();
   }

@@ -107,8 +107,7 @@ void Trainer::load(runtime::Session& session) {
   auto options =
       comm::agree(world, engine::options_from(config_, model, cluster.mesh, cluster.rank));
   say_attention(kernels,
-                engine::attention_of(model, options.schedule, options.numerics.dtype,
-                                     cluster.mesh.degree(layout::Axis::tensor)),
+                engine::attention_of(model, options.schedule, options.numerics.dtype, cluster.mesh),
                 world);
   auto validation_data = open_data(model);
   const auto samples = inference::agreed_sample_task(config_, model, world);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints of real engines in seven layouts, each loaded in each of the seven.
+// Checkpoints of real engines in nine layouts, each loaded in each of the nine.
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/checkpoint/place.hpp"
@@ -37,9 +37,10 @@ struct Arrangement {
   layout::ScheduleKind schedule = layout::ScheduleKind::one_forward_one_backward;
   optim::RuleKind rule = optim::RuleKind::adamw;
   ownership::Assignment assignment = ownership::Assignment::padded;
+  int context = 1;
 
-  layout::Mesh mesh() const { return layout::Mesh::of(pipeline, data, tensor); }
-  int ranks() const { return pipeline * data * tensor; }
+  layout::Mesh mesh() const { return layout::Mesh::of(pipeline, data, tensor, context); }
+  int ranks() const { return mesh().world_size(); }
   bool has_this_rank() const { return mpi().world_rank().value() < ranks(); }
   std::string text() const {
     return base::format("{}, zero {}, {}", mesh().text(), zero_level, layout::name(schedule));
@@ -49,11 +50,19 @@ struct Arrangement {
 constexpr auto plain = layout::ScheduleKind::one_forward_one_backward;
 constexpr auto interleaved = layout::ScheduleKind::interleaved;
 constexpr auto zb_v = layout::ScheduleKind::zero_bubble_v;
+constexpr auto adamw = optim::RuleKind::adamw;
+constexpr auto padded = ownership::Assignment::padded;
 
 /// With four tensor-parallel ranks each key head is on two of them.
-const std::vector<Arrangement> arrangements{{1, 1, 1, 0}, {1, 2, 1, 1}, {2, 1, 1, 0, interleaved},
-                                            {1, 1, 4, 0}, {3, 1, 2, 0}, {2, 2, 2, 1, zb_v},
-                                            {1, 2, 2, 3}};
+const std::vector<Arrangement> arrangements{{1, 1, 1, 0},
+                                            {1, 2, 1, 1},
+                                            {2, 1, 1, 0, interleaved},
+                                            {1, 1, 4, 0},
+                                            {3, 1, 2, 0},
+                                            {2, 2, 2, 1, zb_v},
+                                            {1, 2, 2, 3},
+                                            {1, 2, 2, 1, plain, adamw, padded, 2},
+                                            {2, 1, 1, 0, plain, adamw, padded, 3}};
 
 constexpr auto contiguous = ownership::Assignment::contiguous;
 
@@ -304,7 +313,7 @@ void load_each_in_each(const std::vector<Arrangement>& layouts) {
 
 }  // namespace
 
-TEST_CASE("each of seven layouts goes on bit for bit from what each of the seven saved") {
+TEST_CASE("each of nine layouts goes on bit for bit from what each of the nine saved") {
   load_each_in_each(arrangements);
 }
 

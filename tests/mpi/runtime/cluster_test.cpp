@@ -19,8 +19,9 @@ base::Environment threads(const char* value) {
       std::map<std::string, std::string, std::less<>>{{"OMP_NUM_THREADS", value}});
 }
 
-runtime::Cluster join(int pipeline, int tensor) {
+runtime::Cluster join(int pipeline, int tensor, int context = 1) {
   runtime::JoinOptions options;
+  options.arrangement.context = context;
   options.arrangement.pipeline = pipeline;
   options.arrangement.tensor = tensor;
   options.timeout_seconds = 30;
@@ -64,6 +65,17 @@ TEST_CASE("a cluster has a group for each axis, at every shape of the mesh") {
       CHECK(cluster.binding.threads == 3);
     }
   }
+}
+
+TEST_CASE("a cluster whose ranks divide sequences has groups of these and of replicas") {
+  const int world = mpi().world_size();
+  if (world % 2 != 0) return;
+  const auto cluster = join(1, 1, 2);
+  check_group(cluster, *cluster.groups.views().if_any(Axis::context), {Axis::context});
+  check_group(cluster, cluster.groups.views().replicas(), {Axis::data, Axis::context});
+  check_group(cluster, cluster.groups.on(Axis::data), {Axis::data});
+  CHECK(cluster.groups.views().replicas().size() == world);
+  CHECK(join(1, 1).groups.views().if_any(Axis::context) == nullptr);
 }
 
 TEST_CASE("the first rank knows where all ranks compute") {

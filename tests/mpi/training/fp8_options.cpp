@@ -32,7 +32,8 @@ engine::EngineOptions options_in_fp8(Architecture architecture, const layout::Me
 std::vector<layout::Mesh> meshes_for_fp8() {
   switch (mpi().world_size()) {
     case 2:
-      return {layout::Mesh::of(2, 1, 1), layout::Mesh::of(1, 2, 1), layout::Mesh::of(1, 1, 2)};
+      return {layout::Mesh::of(2, 1, 1), layout::Mesh::of(1, 2, 1), layout::Mesh::of(1, 1, 2),
+              layout::Mesh::of(1, 1, 1, 2)};
     case 4:
       return {layout::Mesh::of(2, 1, 2), layout::Mesh::of(1, 2, 2)};
     default:

@@ -58,24 +58,29 @@ void check_step(const engine::EngineOptions& options) {
   const auto tensor = bytes_of(recorder, "tp");
   const auto messages = bytes_of(recorder, "pp");
   const auto reduced = engine.reduce_gradients();
-  const auto gradients = bytes_of(recorder, "dp", "all_gather");
+  const bool divides = options.sharding.mesh.degree(Axis::context) > 1;
+  const auto gradients = bytes_of(recorder, divides ? "replicas" : "dp", "all_gather");
+  CHECK(traffic.context == bytes_of(recorder, "cp"));
+  CHECK((traffic.context > 0) == divides);
   recorder.stop();
   CHECK(traffic.tensor == tensor);
   CHECK(traffic.messages == messages);
   CHECK(traffic.gradients == gradients);
   CHECK((tensor > 0) == (options.sharding.mesh.degree(Axis::tensor) > 1));
   CHECK((messages > 0) == (options.sharding.mesh.degree(Axis::pipeline) > 1));
-  CHECK((gradients > 0) == (options.sharding.mesh.degree(Axis::data) > 1));
+  CHECK((gradients > 0) == (options.sharding.mesh.degree(layout::replica_axes) > 1));
   // The host sees how long reductions were under way: not at all where there are none.
   REQUIRE(reduced.busy_seconds.has_value());
-  CHECK((*reduced.busy_seconds > 0) == (options.sharding.mesh.degree(Axis::data) > 1));
+  CHECK((*reduced.busy_seconds > 0) == (options.sharding.mesh.degree(layout::replica_axes) > 1));
   engine.update({1, 1e-3, reduced.gradient_norm});
 }
 
 }  // namespace
 
 TEST_CASE("the traffic of a step is told before it is moved, in every layout") {
-  for (const auto& mesh : meshes_of(mpi().world_size(), Architecture::gpt2)) {
+  auto meshes = meshes_of(mpi().world_size(), Architecture::gpt2);
+  if (mpi().world_size() == 4) meshes.push_back(layout::Mesh::of(1, 2, 1, 2));
+  for (const auto& mesh : meshes) {
     for (const int zero_level : {0, 1, 3}) {
       CAPTURE(mesh.text(), zero_level);
       check_step(options_for(mesh, zero_level));

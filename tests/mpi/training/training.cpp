@@ -5,6 +5,7 @@
 #include "trireme/comm/bytes.hpp"
 #include "trireme/comm/staged.hpp"
 #include "trireme/engine/measure.hpp"
+#include "trireme/layout/token_runs.hpp"
 #include "trireme/model/parameters.hpp"
 
 #include "support/device/watched_group.hpp"
@@ -107,15 +108,22 @@ void fill(engine::Engine& engine, int step) {
   const int data = options.sharding.mesh.degree(Axis::data);
   const int data_rank = options.sharding.mesh.coordinate(Axis::data, options.sharding.rank);
   const auto per_rank = options.schedule.micro_batches * options.schedule.micro_batch;
-  const auto seq = options.schedule.sequence_length;
+  const auto runs = layout::token_runs(
+      options.schedule.sequence_length, options.sharding.mesh.degree(Axis::context),
+      options.sharding.mesh.coordinate(Axis::context, options.sharding.rank));
   for (int index = 0; index < options.schedule.micro_batches; ++index) {
     auto& batch = engine.batch(index);
     batch.first_sequence =
         step * per_rank * data + data_rank * per_rank + index * options.schedule.micro_batch;
-    for (std::int64_t row = 0; row < options.schedule.micro_batch * seq; ++row) {
-      const auto sequence = batch.first_sequence + row / seq;
-      batch.tokens.i32()[row] = token(sequence, row % seq, options.model.vocab_size);
-      batch.targets.i32()[row] = token(sequence, row % seq + 1, options.model.vocab_size);
+    std::int64_t row = 0;
+    for (std::int64_t place = 0; place < options.schedule.micro_batch; ++place) {
+      const auto sequence = batch.first_sequence + place;
+      for (const auto& run : runs) {
+        for (auto position = run.begin; position < run.end; ++position, ++row) {
+          batch.tokens.i32()[row] = token(sequence, position, options.model.vocab_size);
+          batch.targets.i32()[row] = token(sequence, position + 1, options.model.vocab_size);
+        }
+      }
     }
   }
 }

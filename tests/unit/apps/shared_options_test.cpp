@@ -20,6 +20,7 @@ TEST_CASE("an option has one name in all commands, and its earlier word does the
       {{"layout", "--ranks", "8", "--tensor-parallel", "2", "--pipeline-parallel", "2"},
        {"layout", "--world", "8", "--tp", "2", "--pp", "2"}},
       {{"layout", "--data-parallel", "3"}, {"layout", "--dp", "3"}},
+      {{"layout", "--context-parallel", "2"}, {"layout", "--cp", "2"}},
       {{"plan", model, "--ranks", "2"}, {"plan", model, "--world", "2"}},
       {{"graph", model, "--ranks", "2"}, {"graph", model, "--world", "2"}},
       {{"graph", model, "--svg", "-"}, {"graph", model, "--out", "-"}},
@@ -32,7 +33,7 @@ TEST_CASE("an option has one name in all commands, and its earlier word does the
     CHECK_FALSE(end.out.empty());
     CHECK(run_trireme(before).out == end.out);
     const auto help = run_trireme({now[0], "--help"}).out;
-    for (const char* word : {"--world", "--tp", "--pp", "--dp", "--out"}) {
+    for (const char* word : {"--world", "--tp", "--cp", "--pp", "--dp", "--out"}) {
       INFO(word);
       CHECK_FALSE(contains(help, word));
     }
@@ -46,8 +47,8 @@ TEST_CASE("an option has one name in all commands, and its earlier word does the
     arguments.emplace_back("--help");
     const auto help = run_trireme(arguments).out;
     INFO(help);
-    for (const char* option :
-         {"--tensor-parallel N", "--pipeline-parallel N", "--data-parallel N"}) {
+    for (const char* option : {"--tensor-parallel N", "--context-parallel N",
+                               "--pipeline-parallel N", "--data-parallel N"}) {
       CHECK(contains(help, option));
     }
   }

@@ -173,7 +173,7 @@ void run_on(Timeline& timeline, const engine::EngineOptions& options) {
   auto groups = comm::make_dry_run_groups(options.sharding.mesh, options.sharding.rank,
                                           comm::DryRunData::untouched, {});
   for (auto& each : groups.all()) {
-    if (each.ends || each.axis != Axis::tensor) continue;
+    if (each.members != comm::Members::all || each.axis != Axis::tensor) continue;
     each.group = std::make_unique<TimedGroup>(*each.group, timeline);
   }
   const auto kernels = device::make_pricing_kernels(rates, timeline.computed());

@@ -40,6 +40,22 @@ TEST_CASE("tensor-parallel neighbours are consecutive ranks and pipeline stages 
   CHECK(mesh.moved(rank, Axis::data, 2) == base::Rank(11));
 }
 
+TEST_CASE("ranks that divide sequences lie between replicas and tensor-parallel ranks") {
+  const Mesh mesh = Mesh::of(2, 2, 2, 3);
+  CHECK(mesh.text() == "pp2 x dp2 x cp3 x tp2");
+  // Worked by hand: rank = ((pp * 2 + dp) * 3 + cp) * 2 + tp.
+  const base::Rank rank(21);
+  CHECK(mesh.coordinate(Axis::context, rank) == 1);
+  CHECK(values(mesh.group(Axis::context, rank)) == std::vector<int>{19, 21, 23});
+  CHECK(values(mesh.group(replica_axes, rank)) == std::vector<int>{13, 15, 17, 19, 21, 23});
+  CHECK(mesh.degree(replica_axes) == 6);
+  CHECK(mesh.coordinate(replica_axes, rank) == 4);
+  // Where sequences are whole there is no such axis.
+  CHECK(Mesh::of(2, 2, 2).text() == "pp2 x dp2 x tp2");
+  CHECK(Mesh::of(2, 2, 2).degree(Axis::context) == 1);
+  CHECK(Mesh::of(2, 3, 2).coordinate(replica_axes, base::Rank(9)) == 1);
+}
+
 TEST_CASE("the groups of an axis partition the ranks of any mesh") {
   for (const Mesh& mesh : {Mesh::of(1, 1, 1), Mesh::of(2, 3, 1), Mesh::of(3, 2, 1),
                            Mesh::of(1, 2, 3), Mesh::of(2, 3, 2), Mesh::of(2, 2, 2)}) {

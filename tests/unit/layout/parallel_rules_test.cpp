@@ -70,6 +70,22 @@ TEST_CASE("each rule is broken by itself") {
           a.sequence_length = 15;
           a.sequence = false;
         }).empty());
+  const auto divide_sequences = [](A& a, int context) {
+    a.context = context;
+    a.world_size = *a.world_size * context;
+  };
+  CHECK(broken_by([&](A& a) { divide_sequences(a, 2); }).empty());
+  CHECK(broken_by([&](A& a) {
+          divide_sequences(a, 3);
+          a.sequence = false;
+        }) == Rules{ParallelRule::chunks_not_divided});
+  CHECK(broken_by([&](A& a) {
+          divide_sequences(a, 3);
+          a.sequence_length = 6;
+          a.tensor = 4;
+          a.pipeline = 2;
+          a.data = 1;
+        }) == Rules{ParallelRule::rows_not_divided});
   CHECK(broken_by([](A& a) { a.schedule = ScheduleKind::gpipe; }) ==
         Rules{ParallelRule::virtual_without_interleaved});
   CHECK(broken_by([](A& a) { a.virtual_stages = 1; }) ==

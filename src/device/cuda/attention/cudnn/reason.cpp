@@ -122,7 +122,8 @@ std::optional<Reason> reason_against(const AttentionBackward& backward, const Su
 }
 
 std::optional<Reason> reason_against(const AttentionSize& size, const Support& support) {
-  const CallKind call{size.dtype, size.head_dim, size.seq, size.seq, true, size.dropout};
+  const auto queries = size.context > 1 ? size.seq / (2 * size.context) : size.seq;
+  const CallKind call{size.dtype, size.head_dim, queries, size.seq, true, size.dropout};
   if (auto reason = against_forward(call, support)) return reason;
   return against_backward(call, support);
 }
