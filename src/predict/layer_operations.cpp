@@ -9,16 +9,11 @@ namespace {
 
 using config::Activation;
 
-/// Tensors that a norm, or a rotation, reads and writes: once each where passes are fused; else again
-/// for what is computed between them.
-constexpr double row_tensors(bool fused) {
-  return fused ? 2 : 3;
-}
+/// Tensors that a sum with the residual stream reads and writes: once each where passes are fused;
+/// else again for what is computed between them.
 constexpr double sum_tensors(bool fused) {
   return fused ? 2 : 4;
 }
-/// Backward reads what forward did and the gradient.
-constexpr double backward_passes = 2;
 /// Operations of a layer's forward that are issued.
 constexpr int forward_operations = 10;
 
@@ -52,6 +47,12 @@ LayerOperations::LayerOperations(const Machine& machine, const Workload& workloa
   up_ = {hidden, shape.gated_mlp ? 2 * width : width};
   down_ = {width, hidden};
   head_ = {hidden, ratio(shape.vocabulary, tensor)};
+  // Where cores compute, the thread that computes moves the data, too.
+  starts_collectives_ = program.tensor_overlap == TensorOverlap::weights && !on_cores_;
+  divides_rows_ = program.sequence_parallel && tensor > 1;
+  gathers_inputs_ = divides_rows_ && program.gathers_rows_again;
+  const auto& tiles = machine.tiles;
+  if (tiles.processors > 0) taken_ = ratio(tiles.for_collectives, tiles.processors);
   call_gap_ = time_of(program.launch_gap);
   gap_ = time_of(program.launch_gap * program.launches / forward_operations);
 }
@@ -68,25 +69,26 @@ void LayerOperations::add_product(std::vector<Operation>& list, const Linear& li
       costs_.product({rows_, linear.out, linear.in}, workload_.program.precision));
 }
 
-void LayerOperations::add_weight(std::vector<Operation>& list, const Linear& linear) const {
-  add(list, Part::compute,
-      costs_.accumulated_product({linear.out, linear.in, rows_}, backward_precision_));
-}
-
-void LayerOperations::add_backward(std::vector<Operation>& list, const Linear& linear,
-                                   BackwardHalf half) const {
-  add(list, Part::compute, costs_.product({rows_, linear.in, linear.out}, backward_precision_));
-  if (half == BackwardHalf::both) add_weight(list, linear);
-}
-
 Time LayerOperations::pass(double factor, double elements) const {
   return costs_.pass(factor * costs_.element_bytes() * elements);
 }
 
 void LayerOperations::add_norm(std::vector<Operation>& list, double factor) const {
-  const double tensors = row_tensors(workload_.program.fused_passes);
+  const double tensors = row_tensors();
   add(list, Part::compute,
       pass(factor * tensors, own_rows_ * static_cast<double>(workload_.shape.hidden)));
+}
+
+double LayerOperations::row_tensors() const {
+  return workload_.program.fused_passes ? 2 : 3;
+}
+
+void LayerOperations::add_rotations(std::vector<Operation>& list, double factor) const {
+  add(list, Part::compute, pass(factor * row_tensors(), rows_ * qkv_.out));
+}
+
+void LayerOperations::add_activation(std::vector<Operation>& list, double factor) const {
+  add(list, Part::compute, pass(factor, rows_ * (up_.out + down_.in)));
 }
 
 void LayerOperations::add_sum(std::vector<Operation>& list, double factor) const {
@@ -105,14 +107,6 @@ void LayerOperations::add_exchange(std::vector<Operation>& list, Side side) cons
   } else if (!gathers) {
     add(list, Part::tensor, links_.collective(CollectiveKind::all_reduce, bytes, tensor_));
   }
-}
-
-void LayerOperations::add_second_gather(std::vector<Operation>& list,
-                                        const config::ActivationSet& again) const {
-  const auto& program = workload_.program;
-  if (!program.sequence_parallel || !program.gathers_rows_again) return;
-  // A layer that is computed again has gathered them for that.
-  if (!again.has(Activation::layer)) add_exchange(list, Side::gather);
 }
 
 /// Keys and values pass round the ring beside the attention with those that are there.
@@ -141,7 +135,7 @@ std::vector<Operation> LayerOperations::attention_half() const {
   add_norm(list, 1);
   add_exchange(list, Side::gather);
   add_product(list, qkv_);
-  add(list, Part::compute, pass(row_tensors(workload_.program.fused_passes), rows_ * qkv_.out));
+  add_rotations(list, 1);
   const auto time = costs_.attention(attention());
   add(list, Part::compute, time);
   add_context(list, time, 1);
@@ -156,7 +150,7 @@ std::vector<Operation> LayerOperations::mlp_half(bool last_product) const {
   add_norm(list, 1);
   add_exchange(list, Side::gather);
   add_product(list, up_);
-  add(list, Part::compute, pass(1, rows_ * (up_.out + down_.in)));
+  add_activation(list, 1);
   if (!last_product) return list;
   add_product(list, down_);
   add_exchange(list, Side::scatter);
@@ -177,61 +171,8 @@ std::vector<Operation> LayerOperations::forward() const {
   return list;
 }
 
-std::vector<Operation> LayerOperations::backward(const config::ActivationSet& again,
-                                                 BackwardHalf half) const {
-  std::vector<Operation> list;
-  if (again.has(Activation::layer)) {
-    list = attention_half();
-    const auto mlp = mlp_half(workload_.program.recomputes_last_product);
-    list.insert(list.end(), mlp.begin(), mlp.end());
-  } else {
-    if (again.has(Activation::mlp)) {
-      // Backward as a whole gathers these rows once, for the gradient of the weights, too.
-      if (half == BackwardHalf::input) add_exchange(list, Side::gather);
-      add_product(list, up_);
-    }
-    if (again.has(Activation::mlp) || again.has(Activation::activation)) {
-      add(list, Part::compute, pass(1, rows_ * (up_.out + down_.in)));
-    }
-    if (again.has(Activation::norms)) add_norm(list, 2);
-    if (again.has(Activation::attention)) add(list, Part::compute, costs_.attention(attention()));
-  }
-  add_sum(list, backward_passes);
-  add_exchange(list, Side::gather);
-  add_backward(list, down_, half);
-  add(list, Part::compute, pass(backward_passes, rows_ * (up_.out + down_.in)));
-  if (half == BackwardHalf::both) add_second_gather(list, again);
-  add_backward(list, up_, half);
-  add_exchange(list, Side::scatter);
-  add_norm(list, backward_passes);
-  add_sum(list, backward_passes);
-  add_exchange(list, Side::gather);
-  add_backward(list, out_, half);
-  const auto time = costs_.attention_backward(attention());
-  add(list, Part::compute, time);
-  add_context(list, time, 2);
-  add(list, Part::compute,
-      pass(backward_passes * row_tensors(workload_.program.fused_passes), rows_ * qkv_.out));
-  if (half == BackwardHalf::both) add_second_gather(list, again);
-  add_backward(list, qkv_, half);
-  add_exchange(list, Side::scatter);
-  add_norm(list, backward_passes);
-  overlap(list);
-  return list;
-}
-
-std::vector<Operation> LayerOperations::backward_weight() const {
-  std::vector<Operation> list;
-  for (const auto* linear : {&down_, &up_, &out_, &qkv_}) {
-    add_second_gather(list, {});
-    add_weight(list, *linear);
-  }
-  overlap(list);
-  return list;
-}
-
 void LayerOperations::overlap(std::vector<Operation>& list) const {
-  if (!workload_.program.overlaps_tensor || tensor_.size == 1) return;
+  if (workload_.program.tensor_overlap != TensorOverlap::pieces || tensor_.size == 1) return;
   Time tensor{};
   Time compute{};
   for (const auto& operation : list) {

@@ -7,6 +7,8 @@
 #include "operation_costs.hpp"
 #include "segment.hpp"
 
+#include <cstddef>
+#include <optional>
 #include <vector>
 
 /// Operations of the parts of a model for one micro-batch on one rank. Private to the room.
@@ -46,24 +48,45 @@ class LayerOperations {
 
   void add(std::vector<Operation>& list, Part part, Time time) const;
   void add_product(std::vector<Operation>& list, const Linear& linear) const;
+  void add_input_gradient(std::vector<Operation>& list, const Linear& linear) const;
   void add_weight(std::vector<Operation>& list, const Linear& linear) const;
-  void add_backward(std::vector<Operation>& list, const Linear& linear, BackwardHalf half) const;
   void add_norm(std::vector<Operation>& list, double factor) const;
   void add_sum(std::vector<Operation>& list, double factor) const;
   void add_exchange(std::vector<Operation>& list, Side side) const;
-  void add_second_gather(std::vector<Operation>& list, const config::ActivationSet& again) const;
+  /// The same, beside what follows until join(); nothing where the program waits for it at once.
+  std::optional<std::size_t> start(std::vector<Operation>& list, Side side) const;
+  static void join(std::vector<Operation>& list, std::optional<std::size_t> started);
+  void add_rotations(std::vector<Operation>& list, double factor) const;
+  void add_activation(std::vector<Operation>& list, double factor) const;
   void add_context(std::vector<Operation>& list, Time attention, double factor) const;
   std::vector<Operation> attention_half() const;
   std::vector<Operation> mlp_half(bool last_product) const;
+  std::vector<Operation> computed_again(const config::ActivationSet& again,
+                                        BackwardHalf half) const;
   Attention attention() const;
+  /// Tensors that a norm, or a rotation, reads and writes: once each where passes are fused; else
+  /// again for what is computed between them.
+  double row_tensors() const;
   Time pass(double factor, double elements) const;
-  /// Takes from collectives what goes on beside products.
+  /// Takes from collectives what goes on beside products in pieces.
   void overlap(std::vector<Operation>& list) const;
+  /// Products lack the processors that collectives beside them take.
+  void add_contention(std::vector<Operation>& list) const;
 
   const Workload& workload_;
   const OperationCosts& costs_;
   const Links& links_;
+  /// Backward reads its gradient and what forward did.
+  static constexpr double backward_passes = 2;
+
   bool on_cores_;
+  /// Backward goes on beside collectives that it has started.
+  bool starts_collectives_ = false;
+  /// Rows between split products are divided among ranks, and backward gathers those of inputs.
+  bool divides_rows_ = false;
+  bool gathers_inputs_ = false;
+  /// Part of a GPU's processors that a collective takes.
+  double taken_ = 0;
   GroupPlace tensor_;
   GroupPlace context_;
   Precision backward_precision_;

@@ -123,8 +123,7 @@ class StagePlanner {
 
   /// The first work of an action, behind the host's calls.
   Segment started(const Segment& work) const {
-    Segment segment;
-    segment.append(operations_.begin());
+    auto segment = sum_of({operations_.begin()});
     segment.append(work);
     return segment;
   }

@@ -55,6 +55,13 @@ enum class Precision { fp32, bf16, fp8 };
 /// Who keeps what among data-parallel ranks: ZeRO's levels.
 enum class Sharding { none, optimizer, gradients, parameters };
 
+/// Computation of a program beside collectives of tensor-parallel ranks.
+enum class TensorOverlap {
+  none,     ///< nothing
+  weights,  ///< in backward gradients of weights
+  pieces    ///< products that need them, or that they need: both go on in pieces
+};
+
 /// Habits of a program: its types, and which work it does beside other work. The defaults are
 /// Trireme's on GPUs.
 struct Program {
@@ -66,15 +73,13 @@ struct Program {
   bool recomputes_last_product = false;
   /// Rows between a layer's split products are divided among tensor-parallel ranks.
   bool sequence_parallel = false;
-  /// Backward gathers the rows of a product's input again, for the gradient of its weights, and
-  /// waits for them.
+  /// Backward gathers the rows of a product's input again, for the gradient of its weights.
   bool gathers_rows_again = true;
   /// Scores of attention are never in memory.
   bool fused_attention = true;
   /// Norms, activations and sums of a layer's residual stream read and write each tensor once.
   bool fused_passes = true;
-  /// Gathers and scatters of tensor parallelism go on beside the products that need them.
-  bool overlaps_tensor = false;
+  TensorOverlap tensor_overlap = TensorOverlap::weights;
   /// Sends go on beside the next action.
   bool overlaps_messages = true;
   /// Gradients are summed by bucket beside backward.

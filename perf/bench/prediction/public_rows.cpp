@@ -18,6 +18,7 @@ using predict::Machine;
 using predict::Precision;
 using predict::Program;
 using predict::Sharding;
+using predict::TensorOverlap;
 using predict::Workload;
 
 /// Habits of a program, by the notes of its rows and its documentation.
@@ -36,6 +37,7 @@ constexpr double python_gap = 12e-6;
 Program fsdp() {
   Program program;
   program.launch_gap = python_gap;
+  program.tensor_overlap = TensorOverlap::none;
   program.fp8_backward = true;
   program.fused_passes = false;
   program.head_backward_in_forward = false;
@@ -53,7 +55,7 @@ Program nemo() {
   program.fp8_backward = true;
   program.sequence_parallel = true;
   program.gathers_rows_again = false;
-  program.overlaps_tensor = true;
+  program.tensor_overlap = TensorOverlap::pieces;
   program.head_backward_in_forward = false;
   program.recomputes_last_product = true;
   program.gradient_bytes = 2;
@@ -63,7 +65,7 @@ Program nemo() {
 
 Program megatron_core() {
   auto program = nemo();
-  program.overlaps_tensor = false;
+  program.tensor_overlap = TensorOverlap::none;
   program.overlaps_messages = false;
   program.gradient_bytes = 4;
   return program;

@@ -86,7 +86,9 @@ Workload thrown_workload(Dice& dice) {
   program.recompute = thrown_recompute(dice);
   program.sequence_parallel = dice.coin();
   program.fused_passes = dice.coin();
-  program.overlaps_tensor = dice.coin();
+  program.gathers_rows_again = dice.coin();
+  program.tensor_overlap =
+      dice.one_of({TensorOverlap::none, TensorOverlap::weights, TensorOverlap::pieces});
   program.overlaps_messages = dice.coin();
   program.overlaps_data = dice.coin();
   program.overlaps_gathers = dice.coin();

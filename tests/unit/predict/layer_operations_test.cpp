@@ -16,8 +16,9 @@ using config::Activation;
 namespace {
 
 auto exchanges_in(const std::vector<Operation>& list) {
-  return std::count_if(list.begin(), list.end(),
-                       [](const Operation& each) { return each.part == Part::tensor; });
+  return std::count_if(list.begin(), list.end(), [](const Operation& each) {
+    return each.part == Part::tensor && each.kind != Operation::Kind::join;
+  });
 }
 
 /// Operations of a layer on two tensor-parallel ranks that divide rows, too.
@@ -82,4 +83,33 @@ TEST_CASE("the halves of backward compute what it computes as a whole") {
     CHECK(weight.compute > Time::zero());
     CHECK(whole.compute == input.compute + weight.compute);
   }
+}
+
+TEST_CASE("a layer's backward waits for all but what weights' gradients hide") {
+  DividedLayer layer;
+  const auto beside = sum_of(layer.operations.backward({}, BackwardHalf::both));
+  layer.workload.program.tensor_overlap = TensorOverlap::none;
+  const LayerOperations waiting(layer.machine, layer.workload, layer.placement, layer.costs,
+                                layer.links);
+  const auto one_by_one = sum_of(waiting.backward({}, BackwardHalf::both));
+  CHECK(beside.compute == one_by_one.compute);
+  CHECK(beside.tensor < one_by_one.tensor);
+  // Each of the six alike: the gather of the output's gradient has nothing beside it.
+  CHECK(beside.tensor >= one_by_one.tensor / 6);
+}
+
+TEST_CASE("products beside a collective lack the processors that it takes") {
+  DividedLayer layer;
+  layer.machine.tiles = {
+      .processors = 10, .rows = 1, .columns = 1, .half_rate_terms = 0, .for_collectives = 0};
+  const auto with = [&](int for_collectives) {
+    layer.machine.tiles.for_collectives = for_collectives;
+    const LayerOperations operations(layer.machine, layer.workload, layer.placement, layer.costs,
+                                     layer.links);
+    return sum_of(operations.backward({}, BackwardHalf::both));
+  };
+  const auto fewer = with(2);
+  const auto none = with(0);
+  CHECK(fewer.compute > none.compute);
+  CHECK(fewer.tensor == none.tensor);
 }

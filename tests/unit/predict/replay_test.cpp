@@ -11,9 +11,7 @@ using namespace trireme::predict;
 namespace {
 
 Segment work(std::int64_t time) {
-  Segment segment;
-  segment.append(Operation{Part::compute, Time(time), {}});
-  return segment;
+  return sum_of({Operation{Part::compute, Time(time), {}}});
 }
 
 /// A chunk whose forward takes 10 and whose backward takes 20.
@@ -137,8 +135,7 @@ TEST_CASE("ranks that share a core compute in turn") {
 TEST_CASE("a host that issues too slowly is what a step takes") {
   Pipeline pipeline(1, 3);
   auto& chunk = pipeline.plans.front().chunks.front();
-  Segment slow;
-  slow.append(Operation{Part::compute, Time(10), Time(25)});
+  const auto slow = sum_of({Operation{Part::compute, Time(10), Time(25)}});
   chunk.first_forward = chunk.forward = {{.work = slow}};
   // Forward at 25, 20 of backward issued at once, each next forward 25 later on the host:
   // 25-35, 35-55, 55-65 (issued at 50), 65-85, 85-95, 95-115.

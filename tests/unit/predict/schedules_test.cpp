@@ -24,9 +24,7 @@ struct Times {
 };
 
 std::vector<Piece> lasting(std::int64_t time) {
-  Segment work;
-  work.append(Operation{Part::compute, Time(time), {}});
-  return {{.work = work}};
+  return {{.work = sum_of({Operation{Part::compute, Time(time), {}}})}};
 }
 
 ChunkPlan chunk_of(const Times& times, bool splits) {
