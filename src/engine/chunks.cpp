@@ -3,10 +3,12 @@
 
 #include "trireme/base/error.hpp"
 #include "trireme/engine/stage_layers.hpp"
+#include "trireme/layout/unit_chunks.hpp"
 
 #include "parts.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace trireme::engine {
 
@@ -22,12 +24,8 @@ RunChunks run_chunks(const EngineOptions& options) {
     return {placement_of(options.schedule, stages),
             chunk_layers(options.model, options.schedule, stages)[stage]};
   }
-  const int layers = options.model.num_hidden_layers;
-  // The table and the head are chunks without layers.
-  RunChunks chunks{{.stages = 1, .virtual_stages = layers + 2}, {{0, 0}}};
-  for (int layer = 0; layer < layers; ++layer) chunks.layers.push_back({layer, layer + 1});
-  chunks.layers.push_back({layers, layers});
-  return chunks;
+  auto units = layout::unit_chunks(options.model.num_hidden_layers);
+  return {{.stages = 1, .virtual_stages = static_cast<int>(units.size())}, std::move(units)};
 }
 
 /// With one stage there is nothing to overlap: each backward right after its forward holds the

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/layout/parallel_rules.hpp"
 #include "trireme/layout/schedule.hpp"
+#include "trireme/layout/unit_chunks.hpp"
 
 #include "layout/even_counts.hpp"
 
@@ -36,6 +37,13 @@ base::Result<std::vector<std::vector<LayerRange>>> assign_layers(int layers,
     begin = end;
   }
   return result;
+}
+
+std::vector<LayerRange> unit_chunks(int layers) {
+  std::vector<LayerRange> units{{0, 0}};
+  for (int layer = 0; layer < layers; ++layer) units.push_back({layer, layer + 1});
+  units.push_back({layers, layers});
+  return units;
 }
 
 }  // namespace trireme::layout

@@ -31,10 +31,7 @@ base::Status check_predicted(const engine::EngineOptions& options) {
         "predicted yet); leave --machine and plan.machine out, or set parallel.context=1",
         context));
   }
-  if (!options.sharding.divides_parameters()) return {};
-  return base::usage_failure(
-      "parallel.zero_level = 3 does not go with a machine file (gathers of weights are not "
-      "predicted yet); leave --machine and plan.machine out, or set parallel.zero_level=1");
+  return {};
 }
 
 base::Result<TimePlan> plan_time(const MemoryPlan& plan, const std::filesystem::path& machine) {

@@ -100,8 +100,9 @@ predict::Program computed_program(const engine::EngineOptions& options,
   program.sequence_parallel = sharding.sequence_parallel == model::SequenceParallel::on;
   // On CPUs the thread that computes gathers at once.
   program.overlaps_gathers = on_gpus;
-  program.sharding =
-      sharding.divides_updates() ? predict::Sharding::optimizer : predict::Sharding::none;
+  program.sharding = sharding.divides_parameters() ? predict::Sharding::parameters
+                     : sharding.divides_updates()  ? predict::Sharding::optimizer
+                                                   : predict::Sharding::none;
   program.bucket_elements = sharding.bucket_elements();
   program.update_bytes = element_update_bytes(sharding.rule, dtype);
   program.launch_gap = on_gpus ? launch_gap : call_gap;

@@ -2,7 +2,9 @@
 #include "trireme/predict/bound.hpp"
 
 #include "priced_layers.hpp"
+#include "step_sizes.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -47,6 +49,8 @@ struct ChunkWork {
 struct StageWork {
   ChunkWork all;
   ChunkWork last;
+  /// Elements of weights that are gathered, where units take turns in a ring.
+  double gathered = 0;
   /// Way of the first micro-batch to the stage, and of the last one's gradient back from it.
   Time before{};
   Time behind{};
@@ -120,6 +124,14 @@ class Bound {
     return work;
   }
 
+  /// Elements of a chunk's layers that its passes gather, but for the first: two of the layers may
+  /// be there.
+  double again_gathered(const layout::LayerRange& layers) const {
+    const double passes = is_breadth_first(workload_) ? 1 : 2.0 * static_cast<double>(count()) - 1;
+    const int absent = std::max(0, layers.end - layers.begin - 2);
+    return passes * absent * workload_.shape.layer_parameters() / workload_.degrees.tensor;
+  }
+
   std::vector<StageWork> stages_of(const std::vector<std::vector<layout::LayerRange>>& layers) {
     std::vector<StageWork> stages(layers.size());
     std::vector<ChunkWork> positions(static_cast<std::size_t>(placement_.positions()));
@@ -136,6 +148,7 @@ class Bound {
         sum.all.issue += work.issue;
         sum.all.elements += work.elements;
         sum.last = work;
+        sum.gathered += again_gathered(layers[stage][chunk]);
       }
     }
     Time forward{};
@@ -161,11 +174,18 @@ class Bound {
     const bool reduces = program.overlaps_data || program.sharding == Sharding::gradients ||
                          program.sharding == Sharding::parameters;
     const auto reduced = reduces ? exchange_.data().least_reduce(stage.all.elements) : Time::zero();
-    // Halves of backward that compute weights' gradients may come in any order of chunks.
-    const auto before_last = splits_backward_ ? Time::zero() : (count() - 1) * stage.last.backward;
+    // Halves of backward that compute weights' gradients may come in any order of chunks; units
+    // that take all micro-batches one after the other begin with the head.
+    const bool is_any_order = splits_backward_ || is_breadth_first(workload_);
+    const auto before_last = is_any_order ? Time::zero() : (count() - 1) * stage.last.backward;
     // Reductions begin behind the last chunk's last backward, which all forwards precede.
     const auto forwards = splits_backward_ ? Time::zero() : count() * stage.all.forward;
     bound = std::max(bound, stage.before + forwards + before_last + reduced);
+    if (has_ring(workload_)) {
+      // Gathers and reductions take turns.
+      return std::max(bound,
+                      exchange_.data().least_gather(stage.all.elements + stage.gathered) + reduced);
+    }
     const bool gathers = program.overlaps_gathers && (program.sharding == Sharding::optimizer ||
                                                       program.sharding == Sharding::gradients);
     if (!gathers) return bound;

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <optional>
 #include <queue>
-#include <tuple>
 #include <utility>
 
 namespace trireme::predict {
@@ -62,16 +61,6 @@ class Replay {
   }
 
  private:
-  struct Event {
-    Time at{};
-    std::size_t run = 0;
-    std::size_t team = 0;
-    /// Earliest first, then fewest pieces: one of no time lets no rank overtake its equals.
-    bool operator<(const Event& other) const {
-      return std::tie(at, run, team) > std::tie(other.at, other.run, other.team);
-    }
-  };
-
   const std::vector<Action>& actions(std::size_t rank) const {
     return input_.schedule.actions[index_of(input_.ranks[rank].stage)];
   }
@@ -114,16 +103,34 @@ class Replay {
            neighbour(rank, next, next.kind != ActionKind::forward) != layout::no_place;
   }
 
+  /// Gathers that begin with the rank's next piece; null where no units take turns.
+  const UnitTurn* turn(std::size_t rank) const {
+    const auto& turns = input_.plans[index_of(input_.ranks[rank].stage)].turns;
+    const auto& state = states_[rank];
+    return turns.empty() ? nullptr : &turns[state.action][state.piece];
+  }
+
+  /// Number of a collective that begins at `at` at the earliest.
+  std::size_t issue(std::size_t rank, Time at, Time time) {
+    has_issued_ = true;
+    const auto number = states_[rank].collectives++;
+    stream(rank).issue(number, at, time);
+    return number;
+  }
+
   void issue_gather(std::size_t rank) {
     auto& state = states_[rank];
     state.gather.reset();
     if (is_done(rank)) return;
+    if (const auto* const unit = turn(rank)) {
+      if (unit->waits) state.gather = state.ahead;
+      if (unit->own > Time::zero()) state.gather = issue(rank, state.stream, unit->own);
+      return;
+    }
     const auto& piece = pieces(rank)[state.piece];
     if (piece.gather == Time::zero()) return;
-    state.gather = state.collectives++;
-    stream(rank).issue(*state.gather, piece.gather_from_start ? Time::zero() : state.piece_begin,
-                       piece.gather);
-    has_issued_ = true;
+    state.gather =
+        issue(rank, piece.gather_from_start ? Time::zero() : state.piece_begin, piece.gather);
   }
 
   /// Nothing while some input of the rank's next piece is not known yet.
@@ -162,17 +169,6 @@ class Replay {
     return free.empty() ? at : std::max(at, *std::min_element(free.begin(), free.end()));
   }
 
-  void account_wait(RankState& state, const Ready& wait, Time begin) const {
-    const auto idle = begin - state.stream;
-    if (wait.cause == Part::data) {
-      state.parts[Part::data] += idle;
-      return;
-    }
-    const auto transport = std::min(idle, wait.transport);
-    state.parts[Part::pipeline] += transport;
-    state.parts[Part::bubble] += idle - transport;
-  }
-
   void run_piece(std::size_t rank, Time at) {
     auto& state = states_[rank];
     const auto begin = on_core(rank, at);
@@ -189,10 +185,11 @@ class Replay {
     state.piece_begin = begin;
     ++state.run;
     occupy_core(rank, end);
-    if (piece.reduce > Time::zero()) {
-      stream(rank).issue(state.collectives++, end, piece.reduce);
-      has_issued_ = true;
+    const auto* const unit = turn(rank);
+    if (unit != nullptr && unit->ahead > Time::zero()) {
+      state.ahead = issue(rank, begin, unit->ahead);
     }
+    if (piece.reduce > Time::zero()) issue(rank, end, piece.reduce);
     advance(rank);
   }
 
@@ -287,7 +284,7 @@ class Replay {
   std::vector<bool> queued_;                     // [team]
   std::vector<std::vector<Arrival>> arrivals_;   // [rank][message]
   std::vector<std::vector<Time>> cores_;         // [node][core]: when it is free
-  std::priority_queue<Event> events_;
+  std::priority_queue<PieceBegin> events_;
   bool has_issued_ = false;
 };
 

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stage_plan.hpp"
 
+#include "trireme/layout/unit_chunks.hpp"
+
+#include "step_sizes.hpp"
+
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace trireme::predict {
 namespace {
@@ -14,17 +19,25 @@ struct ChunkPart {
   Segment backward;
   Segment weight;
   double elements = 0;
+  enum class Kind { table, layer, head };
+  Kind kind = Kind::layer;
 };
+
+constexpr int layer_slots = 2;
 
 class StagePlanner {
  public:
   StagePlanner(const Workload& workload, const LayerOperations& operations,
-               const OperationCosts& costs, const DataExchange& data)
-      : workload_(workload), operations_(operations), costs_(costs), data_(data) {
-    const auto& micro = workload.micro_batches;
-    placement_ = {workload.degrees.pipeline, micro.virtual_stages,
-                  layout::placement_kind(micro.schedule)};
-    splits_backward_ = layout::splits_backward(micro.schedule);
+               const OperationCosts& costs, const DataExchange& data,
+               const layout::Schedule& schedule)
+      : workload_(workload),
+        operations_(operations),
+        costs_(costs),
+        data_(data),
+        schedule_(schedule),
+        placement_(schedule.placement()),
+        has_ring_(has_ring(workload)),
+        splits_backward_(layout::splits_backward(schedule.kind)) {
     layer_forward_ = sum_of(operations.forward());
     if (splits_backward_) layer_weight_ = sum_of(operations.backward_weight());
   }
@@ -33,20 +46,47 @@ class StagePlanner {
     StagePlan plan;
     int first_layer = 0;
     double elements = 0;
+    std::vector<RingUnit> units;
+    std::vector<std::vector<UnitReading>> readings;
     for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
       const layout::ChunkPlace place{stage, static_cast<int>(chunk)};
       const auto parts = parts_of(chunks[chunk], first_layer, place);
       first_layer += chunks[chunk].end - chunks[chunk].begin;
       for (const auto& part : parts) elements += part.elements;
       plan.chunks.push_back(chunk_plan(parts));
+      if (has_ring_) readings.push_back(readings_of(parts, units));
+    }
+    if (has_ring_) {
+      plan.turns = unit_turns(schedule_.actions[static_cast<std::size_t>(stage)], units, readings);
     }
     plan.end = end_of_step(workload_, costs_, data_, elements, norm);
     return plan;
   }
 
  private:
-  bool shards_parameters() const {
-    return data_.exists() && workload_.program.sharding == Sharding::parameters;
+  /// Parameters that are divided are gathered, and gradients summed, in each pass.
+  bool gathers_each_pass() const {
+    return data_.exists() && workload_.program.sharding == Sharding::parameters && !has_ring_;
+  }
+
+  /// Layers take turns in two slots, the table and the head in a third. A head that reads the
+  /// stage's table has none of its own.
+  std::vector<UnitReading> readings_of(const std::vector<ChunkPart>& parts,
+                                       std::vector<RingUnit>& units) const {
+    std::vector<UnitReading> readings;
+    for (const auto& part : parts) {
+      const bool is_layer = part.kind == ChunkPart::Kind::layer;
+      if (part.kind == ChunkPart::Kind::head && part.elements == 0) {
+        readings.push_back({0, false});
+        continue;
+      }
+      const auto layers = std::count_if(
+          units.begin(), units.end(), [](const RingUnit& unit) { return unit.slot < layer_slots; });
+      readings.push_back({units.size(), is_layer});
+      units.push_back({is_layer ? static_cast<int>(layers % layer_slots) : layer_slots,
+                       data_.gather_in_buckets(part.elements)});
+    }
+    return readings;
   }
 
   const Segment& layer_backward(const config::ActivationSet& again) {
@@ -70,8 +110,11 @@ class StagePlanner {
     const double table = static_cast<double>(shape.vocabulary * shape.hidden) / tensor;
     std::vector<ChunkPart> parts;
     if (placement_.is_first(place)) {
-      parts.push_back(
-          {sum_of(operations_.embedding()), sum_of(operations_.embedding_backward()), {}, table});
+      parts.push_back({sum_of(operations_.embedding()),
+                       sum_of(operations_.embedding_backward()),
+                       {},
+                       table,
+                       ChunkPart::Kind::table});
     }
     for (int layer = 0; layer < layers.end - layers.begin; ++layer) {
       const auto again = workload_.program.recompute.in_layer(first_layer + layer);
@@ -85,7 +128,8 @@ class StagePlanner {
       ChunkPart head{sum_of(operations_.head()),
                      sum_of(operations_.head_backward()),
                      {},
-                     shares_table ? 0 : table};
+                     shares_table ? 0 : table,
+                     ChunkPart::Kind::head};
       if (workload_.program.head_backward_in_forward) {
         head.forward.append(head.backward);
         head.backward = {};
@@ -98,12 +142,12 @@ class StagePlanner {
   ChunkPlan chunk_plan(const std::vector<ChunkPart>& parts) const {
     const auto& program = workload_.program;
     ChunkPlan plan;
-    const bool reduces_always = shards_parameters() || program.sharding == Sharding::gradients;
-    const bool reduces = program.overlaps_data || reduces_always;
+    const bool reduces_always = gathers_each_pass() || program.sharding == Sharding::gradients;
+    const bool reduces = program.overlaps_data || reduces_always || has_ring_;
     const bool gathers_updated =
         data_.exists() && program.overlaps_gathers &&
         (program.sharding == Sharding::optimizer || program.sharding == Sharding::gradients);
-    plan.forward = forward_pieces(parts, shards_parameters());
+    plan.forward = forward_pieces(parts, gathers_each_pass());
     plan.first_forward = plan.forward;
     if (gathers_updated) {
       plan.first_forward = forward_pieces(parts, true);
@@ -131,7 +175,7 @@ class StagePlanner {
   std::vector<Piece> forward_pieces(const std::vector<ChunkPart>& parts, bool gathers) const {
     std::vector<Piece> pieces;
     for (const auto& part : parts) {
-      if (!gathers && !pieces.empty()) {
+      if (!gathers && !has_ring_ && !pieces.empty()) {
         pieces.back().work.append(part.forward);
         continue;
       }
@@ -143,16 +187,17 @@ class StagePlanner {
 
   std::vector<Piece> backward_pieces(const std::vector<ChunkPart>& parts, BackwardHalf half,
                                      bool reduces) const {
-    const double bucket =
-        shards_parameters() ? 0 : static_cast<double>(workload_.program.bucket_elements);
+    // Units are summed by themselves.
+    const bool is_divided = gathers_each_pass() || has_ring_;
+    const double bucket = is_divided ? 0 : static_cast<double>(workload_.program.bucket_elements);
     // The weights' gradients come from rows alone.
-    const bool gathers = shards_parameters() && half != BackwardHalf::weight;
+    const bool gathers = gathers_each_pass() && half != BackwardHalf::weight;
     std::vector<Piece> pieces;
     double waiting = 0;
     bool is_open = false;
     for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
       const auto& work = half == BackwardHalf::weight ? part->weight : part->backward;
-      if (is_open && !gathers) {
+      if (is_open && !gathers && !has_ring_) {
         pieces.back().work.append(work);
       } else {
         pieces.push_back({.work = pieces.empty() ? started(work) : work});
@@ -163,7 +208,7 @@ class StagePlanner {
       if (!reduces || !data_.exists() || (waiting < bucket && std::next(part) != parts.rend())) {
         continue;
       }
-      pieces.back().reduce = data_.reduce(waiting);
+      pieces.back().reduce = has_ring_ ? data_.reduce_in_buckets(waiting) : data_.reduce(waiting);
       waiting = 0;
       is_open = false;
     }
@@ -174,8 +219,10 @@ class StagePlanner {
   const LayerOperations& operations_;
   const OperationCosts& costs_;
   const DataExchange& data_;
+  const layout::Schedule& schedule_;
   layout::Placement placement_;
-  bool splits_backward_ = false;
+  bool has_ring_;
+  bool splits_backward_;
   Segment layer_forward_;
   Segment layer_weight_;
   std::map<unsigned, Segment> layer_backward_;
@@ -183,70 +230,27 @@ class StagePlanner {
 
 }  // namespace
 
-DataExchange::DataExchange(const Workload& workload, const Placement& placement, const Links& links)
-    : workload_(workload),
-      links_(links),
-      place_(placement.group(workload.degrees.data * workload.degrees.context,
-                             workload.degrees.tensor)) {}
-
-CollectiveKind DataExchange::reduction() const {
-  return workload_.program.sharding == Sharding::none ? CollectiveKind::all_reduce
-                                                      : CollectiveKind::reduce_scatter;
-}
-
-double DataExchange::reduced_bytes(double elements) const {
-  return elements * workload_.program.gradient_bytes;
-}
-
-double DataExchange::gathered_bytes(double elements) const {
-  return elements * (workload_.program.precision == Precision::fp32 ? 4 : 2);
-}
-
-Time DataExchange::reduce(double elements) const {
-  return links_.collective(reduction(), reduced_bytes(elements), place_);
-}
-
-Time DataExchange::gather(double elements) const {
-  return links_.collective(CollectiveKind::all_gather, gathered_bytes(elements), place_);
-}
-
-Time DataExchange::least_reduce(double elements) const {
-  return links_.least_of_all(reduction(), reduced_bytes(elements), place_);
-}
-
-Time DataExchange::least_gather(double elements) const {
-  return links_.least_of_all(CollectiveKind::all_gather, gathered_bytes(elements), place_);
-}
-
-StepEnd end_of_step(const Workload& workload, const OperationCosts& costs, const DataExchange& data,
-                    double elements, Time norm) {
-  const auto& program = workload.program;
-  const bool divided = data.exists() && program.sharding != Sharding::none;
-  const bool sums_here =
-      data.exists() && !program.overlaps_data &&
-      (program.sharding == Sharding::none || program.sharding == Sharding::optimizer);
-  StepEnd end{.norm = norm};
-  if (sums_here) end.reduce = data.reduce(elements);
-  const double own = divided ? elements / data.size() : elements;
-  end.update = costs.pass(own * program.update_bytes);
-  if (program.update_flops > 0) end.update += costs.flops(program.update_flops);
-  if (program.decomposition_flops > 0) {
-    end.update += costs.decomposition(program.decomposition_flops);
-  }
-  if (divided && !program.overlaps_gathers && program.sharding != Sharding::parameters) {
-    end.gather = data.gather(elements);
-  }
-  return end;
+base::Result<StepLists> lists_of(const Workload& workload) {
+  const auto& micro = workload.micro_batches;
+  auto schedule = layout::make_schedule(micro.schedule, workload.degrees.pipeline, micro.count,
+                                        micro.virtual_stages);
+  if (!schedule) return schedule.failure();
+  auto layers =
+      layout::assign_layers(workload.shape.layers, schedule->placement(), micro.stage_layers);
+  if (!layers) return layers.failure();
+  if (!is_breadth_first(workload)) return StepLists{*std::move(schedule), *std::move(layers)};
+  auto units = layout::unit_chunks(workload.shape.layers);
+  const auto chunks = static_cast<int>(units.size());
+  return StepLists{layout::breadth_first(chunks, micro.count), {std::move(units)}};
 }
 
 std::vector<StagePlan> plan_stages(const Workload& workload, const LayerOperations& operations,
                                    const OperationCosts& costs, const DataExchange& data,
-                                   const std::vector<std::vector<layout::LayerRange>>& layers,
-                                   Time norm) {
-  StagePlanner planner(workload, operations, costs, data);
+                                   const StepLists& lists, Time norm) {
+  StagePlanner planner(workload, operations, costs, data, lists.schedule);
   std::vector<StagePlan> plans;
-  for (std::size_t stage = 0; stage < layers.size(); ++stage) {
-    plans.push_back(planner.plan(layers[stage], static_cast<int>(stage), norm));
+  for (std::size_t stage = 0; stage < lists.layers.size(); ++stage) {
+    plans.push_back(planner.plan(lists.layers[stage], static_cast<int>(stage), norm));
   }
   return plans;
 }

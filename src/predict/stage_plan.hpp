@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "trireme/predict/machine.hpp"
+#include "trireme/base/result.hpp"
 #include "trireme/predict/workload.hpp"
 
+#include "data_exchange.hpp"
 #include "layer_operations.hpp"
 #include "segment.hpp"
+#include "weight_ring.hpp"
 
 #include <vector>
 
@@ -35,52 +37,25 @@ struct ChunkPlan {
   std::vector<Piece> last_weight = {};
 };
 
-/// End of a step, behind a stage's last action.
-struct StepEnd {
-  /// Sum of gradients that nothing goes on beside, the norm of all ranks' gradients, the update,
-  /// and a gather that is waited for at once.
-  Time reduce{};
-  Time norm{};
-  Time update{};
-  Time gather{};
-};
-
 struct StagePlan {
   std::vector<ChunkPlan> chunks;
   StepEnd end;
+  /// [action][piece], where units of weights take turns in a ring; else empty.
+  std::vector<std::vector<UnitTurn>> turns = {};
 };
 
-/// Sizes of what data-parallel ranks exchange, and the times of it.
-class DataExchange {
- public:
-  DataExchange(const Workload& workload, const Placement& placement, const Links& links);
-
-  bool exists() const { return place_.size > 1; }
-  Time reduce(double elements) const;
-  Time gather(double elements) const;
-  /// Times that reductions or gathers of all these elements take at least, however many they are.
-  Time least_reduce(double elements) const;
-  Time least_gather(double elements) const;
-  int size() const { return place_.size; }
-
- private:
-  CollectiveKind reduction() const;
-  double reduced_bytes(double elements) const;
-  double gathered_bytes(double elements) const;
-
-  const Workload& workload_;
-  const Links& links_;
-  GroupPlace place_;
+/// Lists of a step's actions, and the layers of the chunks that they are of: [stage][chunk].
+struct StepLists {
+  layout::Schedule schedule;
+  std::vector<std::vector<layout::LayerRange>> layers;
 };
 
-/// End of a step on a rank that has so many elements.
-StepEnd end_of_step(const Workload& workload, const OperationCosts& costs, const DataExchange& data,
-                    double elements, Time norm);
+/// The failure names the key of a schedule, or of an assignment of layers, that cannot be.
+base::Result<StepLists> lists_of(const Workload& workload);
 
-/// Plans of all stages; layers[stage][virtual stage].
+/// Plans of all stages.
 std::vector<StagePlan> plan_stages(const Workload& workload, const LayerOperations& operations,
                                    const OperationCosts& costs, const DataExchange& data,
-                                   const std::vector<std::vector<layout::LayerRange>>& layers,
-                                   Time norm);
+                                   const StepLists& lists, Time norm);
 
 }  // namespace trireme::predict

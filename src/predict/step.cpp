@@ -124,13 +124,8 @@ base::Result<StepPrediction> predict_step(const Machine& machine, const Workload
                                           Folding folding) {
   if (const auto status = check_micro_batches(workload); !status) return status.failure();
   const auto& degrees = workload.degrees;
-  const auto& micro = workload.micro_batches;
-  const auto schedule =
-      layout::make_schedule(micro.schedule, degrees.pipeline, micro.count, micro.virtual_stages);
-  if (!schedule) return schedule.failure();
-  const auto layers =
-      layout::assign_layers(workload.shape.layers, schedule->placement(), micro.stage_layers);
-  if (!layers) return layers.failure();
+  const auto lists = lists_of(workload);
+  if (!lists) return lists.failure();
 
   const int world_size = degrees.world_size();
   const Placement placement(machine, world_size);
@@ -140,7 +135,7 @@ base::Result<StepPrediction> predict_step(const Machine& machine, const Workload
   const LayerOperations operations(machine, workload, placement, costs, links);
   const DataExchange data(workload, placement, links);
   const auto norm = norm_time(links, placement, world_size);
-  const auto plans = plan_stages(workload, operations, costs, data, *layers, norm);
+  const auto plans = plan_stages(workload, operations, costs, data, *lists, norm);
 
   // Ranks that share cores are not equal: they take turns.
   const bool all = folding == Folding::none || use.cores > 0;
@@ -151,7 +146,7 @@ base::Result<StepPrediction> predict_step(const Machine& machine, const Workload
   const bool has_tiles = machine.tiles.processors > 0;
   constexpr std::int64_t thousand = 1000;
   const auto prediction = replay(
-      {.schedule = *schedule,
+      {.schedule = lists->schedule,
        .plans = plans,
        .ranks = simulated_ranks(degrees, placement, count),
        .teams = degrees.pipeline * static_cast<int>(count.replicas.size()),

@@ -39,4 +39,15 @@ inline double message_bytes(const Workload& workload, const OperationCosts& cost
          workload.degrees.context / parts;
 }
 
+/// Whether weights are divided, and units of them take turns in a ring.
+inline bool has_ring(const Workload& workload) {
+  return workload.program.sharding == Sharding::parameters && workload.program.gathers_into_ring &&
+         workload.degrees.data * workload.degrees.context > 1;
+}
+
+/// Whether each unit takes all micro-batches before the next.
+inline bool is_breadth_first(const Workload& workload) {
+  return has_ring(workload) && workload.degrees.pipeline == 1;
+}
+
 }  // namespace trireme::predict

@@ -89,6 +89,10 @@ struct Program {
   /// The head's backward follows its forward at once.
   bool head_backward_in_forward = true;
   Sharding sharding = Sharding::none;
+  /// Where parameters are divided, tables and layers are gathered into a ring, one ahead, and
+  /// gradients summed behind the last micro-batch; with one stage each takes all micro-batches
+  /// before the next. Else every pass gathers, and sums, by itself.
+  bool gathers_into_ring = true;
   int gradient_bytes = 4;
   /// Gradient elements of a bucket.
   std::int64_t bucket_elements = std::int64_t{25} << 18;

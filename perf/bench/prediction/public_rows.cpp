@@ -38,6 +38,7 @@ Program fsdp() {
   Program program;
   program.launch_gap = python_gap;
   program.tensor_overlap = TensorOverlap::none;
+  program.gathers_into_ring = false;
   program.fp8_backward = true;
   program.fused_passes = false;
   program.head_backward_in_forward = false;

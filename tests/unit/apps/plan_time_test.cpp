@@ -101,11 +101,14 @@ TEST_CASE("a prediction is of all ranks") {
   CHECK(contains(end.err, "--machine does not go with --rank"));
 }
 
-TEST_CASE("no step is predicted of ranks that divide parameters") {
-  const auto end = run_trireme({"plan", configs / "debug-tiny.conf", "--ranks", "2", "--set",
-                                "parallel.zero_level=3", "--machine", machine("laptop-2-core")});
-  CHECK(end.exit_code == 2);
-  CHECK(contains(end.err, "parallel.zero_level = 3 does not go with a machine file"));
+TEST_CASE("a step is predicted of ranks that divide parameters, by the order in which it runs") {
+  const auto end =
+      run_trireme({"plan", configs / "debug-tiny.conf", "--ranks", "2", "--set",
+                   "parallel.zero_level=3", "--machine", machine("dgx-h100"), "--json"});
+  REQUIRE(end.exit_code == 0);
+  const auto json = Json::parse(end.out);
+  CHECK(json["schedule"] == "breadth-first");
+  CHECK(json["prediction"]["parts"]["data"] > 0);
 }
 
 TEST_CASE("a step that lasts for months is refused") {

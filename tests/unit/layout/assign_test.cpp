@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/layout/schedule.hpp"
+#include "trireme/layout/unit_chunks.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -75,4 +76,8 @@ TEST_CASE("assignments that cannot be are refused with one that can") {
   CHECK_THAT(refusal(2, 2, 1, {2'000'000'000, 2'000'000'000}), Contains("sums to 4000000000"));
   CHECK_THAT(refusal(0, 2, 1, {}), Contains("model.num_hidden_layers = 0"));
   CHECK_THAT(refusal(8, 2'000'000'000, 2'000'000'000, {}), Contains("is more than"));
+}
+
+TEST_CASE("units of a whole model are its layers, with the table before and the head behind") {
+  CHECK(unit_chunks(2) == std::vector<LayerRange>{{0, 0}, {0, 1}, {1, 2}, {2, 2}});
 }

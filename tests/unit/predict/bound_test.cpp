@@ -95,6 +95,7 @@ Workload thrown_workload(Dice& dice) {
   program.head_backward_in_forward = dice.coin();
   program.sharding =
       dice.one_of({Sharding::none, Sharding::optimizer, Sharding::gradients, Sharding::parameters});
+  program.gathers_into_ring = dice.coin();
   program.bucket_elements = dice.one_of({100, 3000, 1000000});
   program.launch_gap = dice.one_of({0.0, 1e-7, 1e-5});
   program.update_flops = dice.one_of({0.0, 1e6});

@@ -27,16 +27,12 @@ Workload piped(ScheduleKind kind) {
 
 std::vector<StagePlan> planned(const Workload& workload) {
   const auto machine = tests::plain_machine();
-  const auto& micro = workload.micro_batches;
   const Placement placement(machine, workload.degrees.world_size());
   const Links links(machine, placement.node_size());
   const OperationCosts costs(machine, workload.program.precision, 1);
   const LayerOperations operations(machine, workload, placement, costs, links);
   const DataExchange data(workload, placement, links);
-  const layout::Placement chunks{workload.degrees.pipeline, micro.virtual_stages,
-                                 layout::placement_kind(micro.schedule)};
-  return plan_stages(workload, operations, costs, data,
-                     *layout::assign_layers(workload.shape.layers, chunks, {}), Time::zero());
+  return plan_stages(workload, operations, costs, data, *lists_of(workload), Time::zero());
 }
 
 auto sums_in(const std::vector<Piece>& pieces) {
@@ -68,6 +64,7 @@ TEST_CASE("sums of gradients begin with the weights' half of the last backward")
 TEST_CASE("the weights' half of backward waits for no parameters") {
   auto workload = piped(ScheduleKind::zero_bubble_h1);
   workload.program.sharding = Sharding::parameters;
+  workload.program.gathers_into_ring = false;
   const auto plan = planned(workload);
   const auto& chunk = plan.front().chunks.front();
   const auto gathers = [](const Piece& piece) { return piece.gather > Time::zero(); };

@@ -68,6 +68,7 @@ std::vector<Workload> many_workloads() {
             workload.program.overlaps_data = data != 3;
             workload.program.overlaps_gathers = tensor != 3;
             workload.program.overlaps_messages = context == 1;
+            workload.program.gathers_into_ring = context == 1;
             workload.program.bucket_elements = 3000;
             list.push_back(workload);
           }
