@@ -82,7 +82,7 @@ class Candidates {
   }
 
   void choose_zero_level() {
-    for (const int level : {0, 1}) {
+    for (const int level : {0, 1, 3}) {
       // A replica alone has nothing to divide.
       if (level > 0 && choice_.data() == 1) continue;
       choice_.zero_level = level;

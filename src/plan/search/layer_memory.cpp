@@ -21,8 +21,8 @@ engine::ScheduleOptions LayoutMemory::one_stage(engine::ScheduleOptions schedule
 
 namespace {
 
-/// Bytes of these purposes that a second layer takes beside the first, on a rank alone in its
-/// stage.
+/// Bytes of these purposes that a third layer takes beside two, for which there is a ring at ZeRO
+/// level 3, on a rank alone in its stage.
 std::size_t of_one_layer(engine::EngineOptions options,
                          std::initializer_list<device::Purpose> purposes) {
   options.sharding.rank = base::Rank{0};
@@ -31,12 +31,12 @@ std::size_t of_one_layer(engine::EngineOptions options,
     options.model.num_hidden_layers = layers;
     return engine::measure(options);
   };
-  const auto one = with(1);
   const auto two = with(2);
+  const auto three = with(3);
   std::size_t bytes = 0;
   for (const auto purpose : purposes) {
     const auto index = static_cast<std::size_t>(purpose);
-    bytes += two[index] - std::min(one[index], two[index]);
+    bytes += three[index] - std::min(two[index], three[index]);
   }
   return bytes;
 }

@@ -5,6 +5,7 @@
 #include "trireme/engine/engine.hpp"
 #include "trireme/engine/measure.hpp"
 #include "trireme/engine/stage_layers.hpp"
+#include "trireme/layout/unit_chunks.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -59,8 +60,24 @@ bool LayoutMemory::Stage::covers(const Stage& other) const {
   return true;
 }
 
+LayoutMemory::Stages LayoutMemory::stage_of_units(const engine::EngineOptions& options) {
+  const int micro_batches = options.schedule.micro_batches;
+  return found_or_made(stages_, {-1, micro_batches}, [&] {
+    const auto units = layout::unit_chunks(options.model.num_hidden_layers);
+    const auto schedule = layout::breadth_first(static_cast<int>(units.size()), micro_batches);
+    Stage stage{.index = 0,
+                .is_first = true,
+                .is_last = true,
+                .layers = {},
+                .buffers = layout::chunk_buffers(schedule, 0, layout::Passes::both)};
+    for (const auto& unit : units) stage.layers.push_back(unit.end - unit.begin);
+    return std::make_shared<const std::vector<Stage>>(1, std::move(stage));
+  });
+}
+
 LayoutMemory::Stages LayoutMemory::stages_of(const engine::EngineOptions& options,
                                              int micro_batches) {
+  if (options.sharding.divides_gradients()) return stage_of_units(options);
   const auto placement =
       engine::placement_of(options.schedule, options.sharding.mesh.degree(Axis::pipeline));
   // One stage runs 1f1b, whichever schedule is asked for.
@@ -92,8 +109,9 @@ LayoutMemory::Stages LayoutMemory::stages_of(const engine::EngineOptions& option
 
 int LayoutMemory::micro_batches_measured(const engine::EngineOptions& options) {
   const int all = options.schedule.micro_batches;
-  // It holds those of all.
+  // They hold those of all.
   if (options.schedule.kind == layout::ScheduleKind::gpipe) return all;
+  if (options.sharding.divides_gradients()) return all;
   const int stages = options.sharding.mesh.degree(Axis::pipeline);
   constexpr int rounds = 4;
   const int many = std::min(all, rounds * stages);

@@ -69,6 +69,8 @@ class LayoutMemory {
   using Stages = std::shared_ptr<const std::vector<Stage>>;
 
   static bool are_alike(const std::vector<Stage>& one, const std::vector<Stage>& other);
+  /// The one stage whose units take all micro-batches in turn.
+  Stages stage_of_units(const engine::EngineOptions& options);
   /// Stages as they are with so many micro-batches.
   Stages stages_of(const engine::EngineOptions& options, int micro_batches);
   /// Micro-batches with which the schedule holds as much as with all of them.

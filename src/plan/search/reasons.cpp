@@ -101,6 +101,9 @@ std::string data_cause(const Explained& layout, const Explained& best) {
     causes.push_back(format("sums over {}, not {}", base::counted(layout.choice.data(), "replica"),
                             best.choice.data()));
   }
+  if (layout.choice.zero_level > 2 && best.choice.zero_level < 3) {
+    causes.emplace_back("weights are gathered when passes read them");
+  }
   if (causes.empty()) return "less computation hides its sums of gradients";
   return format("{}", base::join(causes, "; "));
 }

@@ -205,8 +205,7 @@ base::Failure none_fits(Searcher& searcher, const SearchRequest& request) {
   }
   return base::usage_failure(format(
       "no layout fits into machine {} on {} ranks: {} needs {} of {}, {} too much; use more ranks, "
-      "a machine with more memory, a shorter train.sequence_length, or parallel.zero_level=3, "
-      "which a search does not try (its step is not predicted)",
+      "a machine with more memory, or a shorter train.sequence_length",
       searcher.machine().name, request.ranks, text(smallest->choice),
       base::bytes_text(smallest->bytes), base::bytes_text(smallest->room),
       base::bytes_text(smallest->too_much())));

@@ -28,7 +28,8 @@ LayoutChoice degrees_of(const LayoutChoice& choice) {
   return {.ranks = choice.ranks,
           .tensor = choice.tensor,
           .pipeline = choice.pipeline,
-          .micro_batch = -1};
+          .micro_batch = -1,
+          .zero_level = choice.zero_level == 3 ? 3 : 0};
 }
 
 /// Layers of the stage that has most.
@@ -92,7 +93,11 @@ base::Result<engine::EngineOptions> Searcher::options_without_owners(
     const LayoutChoice& choice) const {
   auto keys = with_layout(keys_, choice);
   // Whichever it is: to choose one takes as long as a simulation.
-  if (!keys.optimizer.assignment) keys.optimizer.assignment = layout::Assignment::padded;
+  if (!keys.optimizer.assignment) {
+    const bool has_equal_shards = choice.zero_level < 3;
+    keys.optimizer.assignment =
+        has_equal_shards ? layout::Assignment::padded : layout::Assignment::contiguous;
+  }
   return engine::options_from(keys, model_, choice.mesh(), base::Rank{0});
 }
 
@@ -151,7 +156,8 @@ Searcher::Family Searcher::family_of(LayoutChoice choice) const {
   const bool keeps_copies =
       keys_.numerics.precision == config::Precision::fp8 &&
       keeps_weight_copies(base::value_or_throw(options_without_owners(choice)));
-  choice.micro_batch = 0;
+  // Units that take all micro-batches in turn hold as much, however these are cut.
+  if (choice.zero_level < 3 || choice.pipeline > 1) choice.micro_batch = 0;
   choice.recompute = {};
   return {choice.order(), keeps_copies};
 }

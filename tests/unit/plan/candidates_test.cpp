@@ -36,13 +36,14 @@ std::set<LayoutChoice::Order> layouts_by_hand(const config::Config& config, int 
           for (choice.micro_batch = 1; choice.micro_batch <= 12; ++choice.micro_batch) {
             for (const bool sequence : {false, true}) {
               choice.sequence = sequence;
-              for (choice.zero_level = 0; choice.zero_level < 2; ++choice.zero_level) {
+              for (const int level : {0, 1, 3}) {
+                choice.zero_level = level;
                 const auto legal =
                     engine::options_from(with_layout(config.options(), choice), model_of(config),
                                          choice.mesh(), base::Rank{0});
                 // Equal work is there once.
                 const bool is_other = (sequence && choice.tensor == 1) ||
-                                      (choice.zero_level == 1 && choice.data() == 1) ||
+                                      (level > 0 && choice.data() == 1) ||
                                       (choice.pipeline == 1 && kind == layout::ScheduleKind::gpipe);
                 if (legal && !is_other) found.insert(choice.order());
               }

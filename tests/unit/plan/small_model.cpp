@@ -2,6 +2,7 @@
 #include "small_model.hpp"
 
 #include "trireme/base/error.hpp"
+#include "trireme/engine/from_config.hpp"
 
 #include "plan/search/candidates.hpp"
 #include "unit/predict/machines.hpp"
@@ -49,6 +50,10 @@ std::vector<plan::LayoutChoice> all_layouts(const config::Config& config, int ra
   std::vector<plan::LayoutChoice> all;
   for (const auto& arrangement :
        plan::legal_layouts(config.options(), model, ranks, plan::priced_schedules())) {
+    const auto legal = engine::options_from(plan::with_layout(config.options(), arrangement), model,
+                                            arrangement.mesh(), base::Rank{0});
+    // Rules that are not of the arrangement.
+    if (!legal) continue;
     // Parts of a stage of all layers are those of a smaller one, too.
     for (const auto& recompute : plan::recompute_choices(model.num_hidden_layers)) {
       all.push_back(arrangement);
