@@ -10,6 +10,8 @@
 #include "trireme/report/run_view.hpp"
 #include "trireme/train/trainer.hpp"
 
+#include "apps/step_prediction.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -53,18 +55,6 @@ base::Status check_steps(const std::filesystem::path& run, const telemetry::RunR
                    run.string(), base::counted(count, "step"), fewest_steps));
 }
 
-/// Refusal of a run that was on other processors than the machine's.
-base::Status check_backend(const std::filesystem::path& run, const config::Config& config,
-                           const Machine& machine) {
-  const bool on_gpus = config.options().numerics.on_gpus();
-  if (on_gpus != machine.node.computes_on_cores()) return {};
-  return base::usage_failure(
-      base::format("run '{}' has numerics.backend = {} (it computes on {}, and machine '{}' has "
-                   "node.gpus = {}); name runs that were on this machine, or the file of theirs",
-                   run.string(), config.shown("numerics.backend"), on_gpus ? "GPUs" : "cores",
-                   machine.name, machine.node.gpus));
-}
-
 /// Seconds of a steady step of the newest start, in the median.
 base::Result<double> step_seconds(const std::filesystem::path& run) {
   const auto views = report::read_runs({&run, 1});
@@ -87,7 +77,9 @@ base::Result<MeasuredStep> measured_step(const std::filesystem::path& run, const
                                                    .settings = {},
                                                    .launched = {}});
   if (!config) return config.failure();
-  if (auto status = check_backend(run, *config, machine); !status.ok()) return status.failure();
+  if (auto status = check_backend(*config, machine); !status.ok()) {
+    return base::usage_failure(base::format("run '{}': {}", run.string(), status.failure().text));
+  }
   const auto model = train::model_from(*config);
   if (!model) return model.failure();
   const auto ranks = static_cast<int>(config::least_world(*config));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/step_prediction.hpp"
 
+#include "trireme/base/format.hpp"
 #include "trireme/plan/time_plan.hpp"
 
 namespace trireme::apps {
@@ -23,14 +24,32 @@ base::Result<telemetry::PredictedStep> predicted_step(const engine::EngineOption
       .optimizer_ms = milliseconds(parts[Part::optimizer])};
 }
 
+base::Status check_backend(const config::Config& config, const predict::Machine& machine) {
+  const auto& numerics = config.options().numerics;
+  if (numerics.backend == config::KernelBackend::reference) {
+    return base::usage_failure(
+        "numerics.backend = reference has no predicted step (its kernels are there to be compared "
+        "with, and as slow as they are simple); use cpu or cuda");
+  }
+  const bool on_gpus = numerics.on_gpus();
+  if (on_gpus != machine.node.computes_on_cores()) return {};
+  return base::usage_failure(
+      base::format("numerics.backend = {} computes on {}, and machine '{}' has node.gpus = {}; "
+                   "name a machine file of such processors",
+                   config.shown("numerics.backend"), on_gpus ? "GPUs" : "cores", machine.name,
+                   machine.node.gpus));
+}
+
 std::function<base::Result<telemetry::PredictedStep>(const engine::EngineOptions&)> predictor_of(
     const config::Config& config) {
   const auto& file = config.options().plan.machine;
   if (file.empty()) return {};
   // Read when it is asked: by the first rank alone, and not by all of a world.
-  return [file](const engine::EngineOptions& options) -> base::Result<telemetry::PredictedStep> {
+  return [file,
+          config](const engine::EngineOptions& options) -> base::Result<telemetry::PredictedStep> {
     const auto machine = predict::read_machine(file);
     if (!machine) return machine.failure();
+    if (auto status = check_backend(config, *machine); !status) return status.failure();
     return predicted_step(options, *machine);
   };
 }

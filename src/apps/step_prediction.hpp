@@ -15,8 +15,11 @@ namespace trireme::apps {
 base::Result<telemetry::PredictedStep> predicted_step(const engine::EngineOptions& options,
                                                       const predict::Machine& machine);
 
+/// Refuses runs whose kernels are not those that a step on the machine is predicted with.
+base::Status check_backend(const config::Config& config, const predict::Machine& machine);
+
 /// Predicts steps on the machine of plan.machine; empty without one. A file that cannot be read, or
-/// is no machine's, is a failure of the prediction: runs go on without one.
+/// is no machine's or another kind's, is a failure of the prediction: runs go on without one.
 std::function<base::Result<telemetry::PredictedStep>(const engine::EngineOptions&)> predictor_of(
     const config::Config& config);
 

@@ -4,6 +4,8 @@
 #include "trireme/base/format.hpp"
 #include "trireme/engine/memory.hpp"
 
+#include "search/objective.hpp"
+
 #include <algorithm>
 #include <numeric>
 
@@ -34,7 +36,8 @@ base::Status check_predicted(const engine::EngineOptions& options) {
   return {};
 }
 
-base::Result<TimePlan> plan_time(const MemoryPlan& plan, const std::filesystem::path& machine) {
+base::Result<TimePlan> plan_time(const MemoryPlan& plan, const schema::Options& keys,
+                                 const std::filesystem::path& machine) {
   const auto& mesh = plan.options.sharding.mesh;
   if (plan.ranks.size() != static_cast<std::size_t>(mesh.world_size())) {
     return base::usage_failure(
@@ -50,7 +53,7 @@ base::Result<TimePlan> plan_time(const MemoryPlan& plan, const std::filesystem::
                 .layout = mesh.text(),
                 .step = *step,
                 .memory_bytes = {},
-                .machine_memory = described->node.room(),
+                .machine_memory = static_cast<std::int64_t>(memory_for_arrays(*described, keys)),
                 .shares_memory = described->node.computes_on_cores()};
   for (const auto& library : plan.libraries) {
     time.machine_memory -= std::min(time.machine_memory, static_cast<std::int64_t>(library.bytes));

@@ -31,7 +31,8 @@ struct TimePlan {
   std::string machine;
   std::string layout;
   predict::StepPrediction step;
-  /// [rank]: bytes of its arrays, and what a GPU of the machine, or the node, has for them.
+  /// [rank]: bytes of its arrays, and what a GPU of the machine, or the node, has for them, or
+  /// train.memory_limit leaves of that.
   std::vector<std::size_t> memory_bytes;
   std::int64_t machine_memory = 0;
   /// The memory is the node's, and all ranks lie on it.
@@ -43,8 +44,9 @@ struct TimePlan {
 };
 
 /// The failure names the mistakes of the machine file, or the key whose value cannot be predicted;
-/// a plan of some ranks alone is refused.
-base::Result<TimePlan> plan_time(const MemoryPlan& plan, const std::filesystem::path& machine);
+/// a plan of some ranks alone is refused. `keys`: of the plan, which may limit a rank's memory.
+base::Result<TimePlan> plan_time(const MemoryPlan& plan, const schema::Options& keys,
+                                 const std::filesystem::path& machine);
 
 /// "predicted on dgx-h100: step 812.3 ms: compute 700.1, ...", and whether it fits.
 std::string text(const TimePlan& plan);

@@ -201,7 +201,7 @@ Action prepare_plan(CLI::App& app) {
                 .exposure = {}};
     const auto& machine = machine_file(*options, config);
     if (!machine.empty() && (!ranks.only || !options->machine.empty())) {
-      plans.time = base::value_or_throw(plan::plan_time(plans.memory, machine));
+      plans.time = base::value_or_throw(plan::plan_time(plans.memory, config.options(), machine));
     }
     const auto batch =
         engine::global_batch(plans.memory.options.schedule, plans.memory.options.sharding.mesh);

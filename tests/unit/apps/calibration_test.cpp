@@ -118,15 +118,20 @@ TEST_CASE("runs on other processors than the machine's correct nothing") {
   const auto on_gpus = of_cores.on(machine_for_calibration("dgx-h100"));
   CHECK(on_gpus.exit_code == 2);
   CHECK(contains(on_gpus.err,
-                 "has numerics.backend = auto (it computes on cores, and machine "
-                 "'dgx-h100' has node.gpus = 8)"));
+                 "numerics.backend = auto computes on cores, and machine 'dgx-h100' has "
+                 "node.gpus = 8"));
   Calibrated of_gpus("\n[numerics]\nbackend = cuda\n");
   of_gpus.start(0, 10);
   const auto on_cores = of_gpus.on(machine_for_calibration("laptop-2-core"));
   CHECK(on_cores.exit_code == 2);
   CHECK(contains(on_cores.err,
-                 "has numerics.backend = cuda (it computes on GPUs, and machine "
-                 "'laptop-2-core' has node.gpus = 0)"));
+                 "numerics.backend = cuda computes on GPUs, and machine 'laptop-2-core' has "
+                 "node.gpus = 0"));
+  Calibrated of_oracle("\n[numerics]\nbackend = reference\n");
+  of_oracle.start(0, 10);
+  const auto slow = of_oracle.on(machine_for_calibration("laptop-2-core"));
+  CHECK(slow.exit_code == 2);
+  CHECK(contains(slow.err, "numerics.backend = reference has no predicted step"));
 }
 
 TEST_CASE("runs are measured by their newest start, which needs steps enough") {
