@@ -41,6 +41,25 @@ std::size_t of_one_layer(engine::EngineOptions options,
   return bytes;
 }
 
+/// Bytes of masters and states that a layer's matrices take of a rank at least: a mean over all
+/// that own some.
+std::size_t mean_owned_of_layer(const engine::EngineOptions& options) {
+  auto model = options.model;
+  const auto with = [&](int layers) {
+    model.num_hidden_layers = layers;
+    return model::parameter_count(model);
+  };
+  const auto& sharding = options.sharding;
+  const auto owners = sharding.mesh.degree(Axis::tensor) *
+                      (sharding.divides_updates() ? sharding.mesh.degree(Axis::data) : 1);
+  const auto states = std::min(optim::state_names(sharding.rule, optim::Content::elements).size(),
+                               optim::state_names(sharding.rule, optim::Content::matrix).size());
+  const std::size_t masters = options.numerics.dtype == device::DType::f32 ? 0 : 1;
+  constexpr std::size_t fp32_bytes = 4;
+  const auto elements = static_cast<std::size_t>((with(3) - with(2)) / owners);
+  return fp32_bytes * (masters + states) * elements;
+}
+
 }  // namespace
 
 std::size_t LayoutMemory::layer_activations(const engine::EngineOptions& options,
@@ -71,9 +90,10 @@ std::size_t LayoutMemory::layer_state(const engine::EngineOptions& options) {
     auto small = options;
     small.sharding.mesh = layout::Mesh::of(1, mesh.degree(Axis::data), tensor);
     small.sharding.sequence_parallel = model::SequenceParallel::off;
-    // Owners of whole matrices have more states than others.
+    // Owners of whole matrices have more than others.
     if (optim::traits(options.sharding.rule.kind).updates_matrices) {
-      return of_one_layer(std::move(small),
+      return mean_owned_of_layer(options) +
+             of_one_layer(std::move(small),
                           {device::Purpose::parameters, device::Purpose::gradients});
     }
     return of_one_layer(std::move(small), {device::Purpose::parameters, device::Purpose::gradients,

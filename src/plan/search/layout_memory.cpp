@@ -126,25 +126,6 @@ int LayoutMemory::micro_batches_measured(const engine::EngineOptions& options) {
   });
 }
 
-std::vector<LayoutMemory::Member> LayoutMemory::members_of(const engine::EngineOptions& options,
-                                                           int stage) const {
-  const auto& mesh = options.sharding.mesh;
-  const int tensor = mesh.degree(Axis::tensor);
-  const bool has_owners = optim::traits(options.sharding.rule.kind).updates_matrices;
-  // The last rank has one of the larger parts of every tensor that is cut unevenly.
-  if (owner_ == Owner::rank && !has_owners) return {{tensor - 1, 0, mesh.degree(Axis::data)}};
-  std::vector<Member> members;
-  auto of_rank = options;
-  for (int part = 0; part < tensor; ++part) {
-    const auto on_stage = mesh.moved(base::Rank{0}, Axis::pipeline, stage);
-    of_rank.sharding.rank = mesh.moved(on_stage, Axis::tensor, part);
-    std::map<int, int> counts;
-    for (const int shard : engine::sharding_of(of_rank).alike_shards()) ++counts[shard];
-    for (const auto& [shard, count] : counts) members.push_back({part, shard, count});
-  }
-  return members;
-}
-
 std::size_t LayoutMemory::batch_bytes(const engine::EngineOptions& options) {
   return found_or_made(batches_, {options.schedule.micro_batch}, [&] {
     auto small = options;
@@ -161,8 +142,8 @@ std::size_t LayoutMemory::batch_bytes(const engine::EngineOptions& options) {
   });
 }
 
-std::size_t LayoutMemory::bytes_of(const engine::EngineOptions& options, const Stage& stage,
-                                   const Member& member, int micro_batches) {
+engine::MemoryUse LayoutMemory::use_of(const engine::EngineOptions& options, const Stage& stage,
+                                       const Member& member, int micro_batches) {
   const auto& mesh = options.sharding.mesh;
   Key key = rank_key(options);
   key.insert(key.end(), {mesh.degree(Axis::pipeline) > 1 ? 1 : 0, member.tensor, member.data,
@@ -176,28 +157,32 @@ std::size_t LayoutMemory::bytes_of(const engine::EngineOptions& options, const S
   }
   // Batches of its own count are added below.
   const auto batch = batch_bytes(options);
-  const auto without = found_or_made(measured_, key, [&] {
+  constexpr auto of_batch = static_cast<std::size_t>(device::Purpose::batch);
+  auto use = found_or_made(measured_, key, [&] {
     auto few = options;
     few.schedule.micro_batches = micro_batches;
-    auto rank = mesh.moved(base::Rank{0}, Axis::pipeline, stage.index);
-    rank = mesh.moved(rank, Axis::data, member.data);
-    few.sharding.rank = mesh.moved(rank, Axis::tensor, member.tensor);
-    return engine::total_bytes(engine::measure(few, inference::decoder_beside(samples_))) -
-           batch * static_cast<std::size_t>(micro_batches);
+    few.sharding.rank = rank_of(mesh, stage.index, member.tensor, member.data);
+    auto made = engine::measure(few, inference::decoder_beside(samples_));
+    made[of_batch] -= batch * static_cast<std::size_t>(micro_batches);
+    return made;
   });
-  return without + batch * static_cast<std::size_t>(options.schedule.micro_batches);
+  use[of_batch] += batch * static_cast<std::size_t>(options.schedule.micro_batches);
+  return use;
+}
+
+std::size_t LayoutMemory::bytes_of(const engine::EngineOptions& options, const Stage& stage,
+                                   const Member& member, int micro_batches) {
+  return engine::total_bytes(use_of(options, stage, member, micro_batches));
 }
 
 std::size_t LayoutMemory::stage_bytes(const engine::EngineOptions& options, const Stage& stage,
                                       int micro_batches) {
-  std::size_t largest = 0;
+  if (owner_ == Owner::rank) return largest_of(options, stage, micro_batches);
   std::size_t all = 0;
-  for (const auto& member : members_of(options, stage.index)) {
-    const auto bytes = bytes_of(options, stage, member, micro_batches);
-    largest = std::max(largest, bytes);
-    all += bytes * static_cast<std::size_t>(member.count);
+  for (const auto& member : *members_of(options, stage)) {
+    all += bytes_of(options, stage, member, micro_batches) * static_cast<std::size_t>(member.count);
   }
-  return owner_ == Owner::rank ? largest : all;
+  return all;
 }
 
 std::size_t LayoutMemory::needed(const engine::EngineOptions& options, std::size_t enough) {
@@ -224,11 +209,7 @@ std::vector<std::size_t> LayoutMemory::largest_by_stage(const engine::EngineOpti
   const auto stages = stages_of(options, micro_batches);
   std::vector<std::size_t> bytes;
   for (const auto& stage : *stages) {
-    std::size_t largest = 0;
-    for (const auto& member : members_of(options, stage.index)) {
-      largest = std::max(largest, bytes_of(options, stage, member, micro_batches));
-    }
-    bytes.push_back(largest);
+    bytes.push_back(largest_of(options, stage, micro_batches));
   }
   return bytes;
 }

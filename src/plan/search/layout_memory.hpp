@@ -67,6 +67,7 @@ class LayoutMemory {
   };
 
   using Stages = std::shared_ptr<const std::vector<Stage>>;
+  using Members = std::shared_ptr<const std::vector<Member>>;
 
   static bool are_alike(const std::vector<Stage>& one, const std::vector<Stage>& other);
   /// The one stage whose units take all micro-batches in turn.
@@ -75,9 +76,20 @@ class LayoutMemory {
   Stages stages_of(const engine::EngineOptions& options, int micro_batches);
   /// Micro-batches with which the schedule holds as much as with all of them.
   int micro_batches_measured(const engine::EngineOptions& options);
-  std::vector<Member> members_of(const engine::EngineOptions& options, int stage) const;
+  static base::Rank rank_of(const layout::Mesh& mesh, int stage, int tensor, int data);
+  /// Settings that what ranks of a stage own depends on.
+  static Key owners_key(const engine::EngineOptions& options, const Stage& stage);
+  Members members_of(const engine::EngineOptions& options, const Stage& stage);
+  engine::MemoryUse use_of(const engine::EngineOptions& options, const Stage& stage,
+                           const Member& member, int micro_batches);
+  /// The same of a step whose passes take next to nothing: what its updates do.
+  engine::MemoryUse use_of_updates(const engine::EngineOptions& options, const Stage& stage,
+                                   const Member& member);
   std::size_t bytes_of(const engine::EngineOptions& options, const Stage& stage,
                        const Member& member, int micro_batches);
+  /// Bytes of the stage's largest rank.
+  std::size_t largest_of(const engine::EngineOptions& options, const Stage& stage,
+                         int micro_batches);
   std::size_t stage_bytes(const engine::EngineOptions& options, const Stage& stage,
                           int micro_batches);
   /// Tokens of one more micro-batch of a step.
@@ -104,7 +116,9 @@ class LayoutMemory {
   std::optional<inference::SampleTask> samples_;
   Owner owner_;
   std::mutex mutex_;
-  std::map<Key, std::size_t> measured_;
+  std::map<Key, engine::MemoryUse> measured_;
+  std::map<Key, engine::MemoryUse> updates_;
+  std::map<Key, Members> members_;
   std::map<Key, std::size_t> batches_;
   std::map<Key, std::size_t> activations_;
   std::map<Key, std::size_t> states_;

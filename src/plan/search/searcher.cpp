@@ -72,6 +72,7 @@ Searcher::Searcher(const schema::Options& keys, const model::ModelConfig& model,
       model_(model),
       machine_(machine),
       request_(request),
+      owners_(keys_, model),
       memory_(std::move(samples), machine.node.computes_on_cores() ? LayoutMemory::Owner::node
                                                                    : LayoutMemory::Owner::rank),
       limit_(memory_for_arrays(machine, keys)),
@@ -85,8 +86,8 @@ Searcher::Searcher(const schema::Options& keys, const model::ModelConfig& model,
             });
 }
 
-base::Result<engine::EngineOptions> Searcher::options_of(const LayoutChoice& choice) const {
-  return engine::options_from(with_layout(keys_, choice), model_, choice.mesh(), base::Rank{0});
+base::Result<engine::EngineOptions> Searcher::options_of(const LayoutChoice& choice) {
+  return owners_.options_of(choice);
 }
 
 base::Result<engine::EngineOptions> Searcher::options_without_owners(
@@ -101,8 +102,8 @@ base::Result<engine::EngineOptions> Searcher::options_without_owners(
   return engine::options_from(keys, model_, choice.mesh(), base::Rank{0});
 }
 
-predict::Workload Searcher::workload(const LayoutChoice& choice) const {
-  return workload_of(base::value_or_throw(options_of(choice)), machine_);
+predict::Workload Searcher::workload(const LayoutChoice& choice) {
+  return owners_.workload(base::value_or_throw(options_of(choice)), machine_);
 }
 
 std::vector<std::size_t> Searcher::memory_by_stage(const LayoutChoice& choice) {
@@ -188,7 +189,7 @@ Searcher::Outcome Searcher::judge(const LayoutChoice& choice) {
   if (memory_.least(without_owners) > room) return {.step = {}, .has_room = false};
   const auto options = base::value_or_throw(options_of(choice));
   if (memory_.needed(options, room) > room) return {.step = {}, .has_room = false};
-  const auto step = predict::predict_step(machine_, workload_of(options, machine_));
+  const auto step = predict::predict_step(machine_, owners_.workload(options, machine_));
   // A step that is longer than anyone waits has none.
   if (!step) return {};
   return {.step = *step};

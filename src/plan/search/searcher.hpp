@@ -8,6 +8,7 @@
 
 #include "frontier.hpp"
 #include "layout_memory.hpp"
+#include "matrix_owners.hpp"
 
 #include <cstddef>
 #include <functional>
@@ -57,7 +58,7 @@ class Searcher {
   /// where no rule allows any.
   std::optional<Misfit> smallest(const Filter& filter);
 
-  predict::Workload workload(const LayoutChoice& choice) const;
+  predict::Workload workload(const LayoutChoice& choice);
   std::vector<std::size_t> memory_by_stage(const LayoutChoice& choice);
   std::size_t limit() const { return limit_; }
   std::size_t legal() const { return arrangements_.size(); }
@@ -82,7 +83,7 @@ class Searcher {
     bool has_room = true;
   };
 
-  base::Result<engine::EngineOptions> options_of(const LayoutChoice& choice) const;
+  base::Result<engine::EngineOptions> options_of(const LayoutChoice& choice);
   /// The same, but for who owns matrices that an optimizer updates whole.
   base::Result<engine::EngineOptions> options_without_owners(const LayoutChoice& choice) const;
   /// Score of a bound; that of a step that is too long is the worst.
@@ -103,6 +104,7 @@ class Searcher {
   const model::ModelConfig& model_;
   const predict::Machine& machine_;
   SearchRequest request_;
+  MatrixOwners owners_;
   LayoutMemory memory_;
   std::size_t limit_ = 0;
   predict::LowerBounds bounds_;

@@ -129,6 +129,12 @@ TEST_CASE("the layouts that a search finds in fp8 are the best of all, whatever 
   compare_with_all(config, small_machine(1), 2);
 }
 
+TEST_CASE("the layouts that a search finds for owners of matrices are the best of all") {
+  compare_with_all(
+      small_config({"numerics.backend=cuda", "optimizer.name=muon", "train.global_batch=4"}),
+      small_machine(1), 4);
+}
+
 TEST_CASE("memory that is reserved, or beyond the limit of a rank, is not there") {
   const auto config = small_config({"numerics.backend=cuda"});
   const auto machine = small_machine(60 * mebibyte);
