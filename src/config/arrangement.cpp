@@ -12,6 +12,12 @@ layout::ParallelArrangement arrangement(const Options& options) {
   });
 }
 
+layout::ParallelArrangement arrangement(const Config& config) {
+  return schema::arrangement([&config](std::string_view key) -> std::optional<schema::Value> {
+    return schema::find_key(key) == nullptr ? std::nullopt : std::optional(config.value(key));
+  });
+}
+
 std::int64_t least_world(const Config& config) {
   return layout::known_ranks(arrangement(config.options()));
 }

@@ -6,12 +6,23 @@
 #include "trireme/config/recompute.hpp"
 #include "trireme/config/step_range.hpp"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 namespace trireme::config {
 namespace {
 
 using base::format;
+
+/// Whether a start chooses a layout that fits, and with it what is computed again.
+bool chooses_layout(const Config& config) {
+  constexpr std::array settings{"parallel.tensor",   "parallel.pipeline", "parallel.virtual_stages",
+                                "parallel.schedule", "parallel.sequence", "parallel.zero_level",
+                                "train.micro_batch"};
+  return std::any_of(settings.begin(), settings.end(),
+                     [&](const char* key) { return config.automatic(key); });
+}
 
 class Checker {
  public:
@@ -47,7 +58,7 @@ class Checker {
 };
 
 void Checker::arrangement() {
-  const auto asked = config::arrangement(options_);
+  const auto asked = config::arrangement(config_);
   const auto cited = citation(config_, asked);
   for (const auto& violation : layout::violations(asked)) {
     mistakes_.push_back(layout::text(violation, cited));
@@ -176,7 +187,7 @@ void Checker::profile() {
 void Checker::activation_checkpointing() {
   const auto& entries = options_.train.activation_checkpointing;
   if (!entries) {
-    if (options_.train.memory_limit > 0) return;
+    if (options_.train.memory_limit > 0 || chooses_layout(config_)) return;
     mistake(
         "{} needs train.memory_limit (it chooses what fits); give the memory that a rank's arrays "
         "may take, such as train.memory_limit=70GiB",

@@ -55,6 +55,7 @@ Config::Config() {
 }
 
 void Config::set(const schema::Key& key, schema::Value value, Origin origin) {
+  key.store(options_, *schema::parse_value(key, key.default_text));
   key.store(options_, value);
   entries_[index_of(key)] = {std::move(value), std::move(origin)};
 }

@@ -13,9 +13,12 @@ constexpr Key train_rows[] = {
     train.key<&TrainOptions::sequence_length>(
         "1024", {.concern = Concern::training, .unit = "tokens", .range = counts_from(1)},
         "Tokens of one training sequence."),
-    train.key<&TrainOptions::micro_batch>(
-        "1", {.concern = Concern::layout, .unit = "sequences", .range = counts_from(1)},
-        "Sequences of one forward on one data-parallel rank."),
+    train.key<&TrainOptions::micro_batch>("1",
+                                          {.concern = Concern::layout,
+                                           .unit = "sequences",
+                                           .range = counts_from(1),
+                                           .auto_rule = chosen_rule},
+                                          "Sequences of one forward on one data-parallel rank."),
     train.key<&TrainOptions::global_batch>(
         "auto",
         {.concern = Concern::training,

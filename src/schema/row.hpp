@@ -101,6 +101,8 @@ consteval Type type_of() {
 
 template <typename T>
 void store(T& member, const Value& value) {
+  // A value that a search is still to choose is the default until then.
+  if (std::holds_alternative<Automatic>(value)) return;
   if constexpr (std::is_enum_v<T>) {
     const auto& words = choices_of<T>;
     const auto* const found = std::find(words.begin(), words.end(), std::get<std::string>(value));
@@ -140,8 +142,14 @@ struct Facts {
   std::optional<Type> type = {};
   std::string_view unit = {};
   Range range = {};
+  /// The rule by which it is chosen before anybody reads it, for a member that is not optional.
   std::string_view auto_rule = {};
 };
+
+/// Rule of layouts' settings.
+inline constexpr std::string_view chosen_rule =
+    "chosen with all others that are auto when a run starts, for plan.machine and the ranks that "
+    "there are: the layout with the shortest predicted step";
 
 /// Maker of the rows of a section, a member of Options.
 template <auto Section>
@@ -161,8 +169,8 @@ struct Rows {
     TRIREME_EXPECT(type == own_type || (type == Type::bytes && own_type == Type::integer) ||
                        (type == Type::seconds && own_type == Type::real),
                    "the type is the member's");
-    TRIREME_EXPECT(Held<Member>::may_be_auto == !facts.auto_rule.empty(),
-                   "a rule for auto is given where the member is optional, and only there");
+    TRIREME_EXPECT(!Held<Member>::may_be_auto || !facts.auto_rule.empty(),
+                   "a rule for auto is given where the member is optional");
     TRIREME_EXPECT((!std::is_same_v<T, int> || (facts.range.minimum.value_or(-1) >= 0 &&
                                                 facts.range.maximum.value_or(1e18) <= count_max)),
                    "an int holds the range");

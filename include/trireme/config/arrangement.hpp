@@ -9,6 +9,8 @@ namespace trireme::config {
 /// Arrangement of ranks that the keys give. The world size is not among them, and what is `auto` is
 /// not known here.
 layout::ParallelArrangement arrangement(const Options& options);
+/// The same, without what is still to be chosen.
+layout::ParallelArrangement arrangement(const Config& config);
 
 /// Ranks of one replica, or of as many as parallel.data asks for; the largest number where there
 /// are more.

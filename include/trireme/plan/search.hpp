@@ -32,6 +32,10 @@ struct SearchRequest {
   double margin = 0.03;
   /// Layouts that are to be explained, too; empty for none.
   std::string why;
+  /// Whether layouts that people try are explained, too.
+  bool explains_known = true;
+  /// Keys of settings that stay as they are configured; the others are chosen.
+  std::vector<std::string> kept = {};
   int threads = 2;
 };
 

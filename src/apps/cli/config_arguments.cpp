@@ -9,6 +9,7 @@
 #include "trireme/launch/contract.hpp"
 #include "trireme/train/continuation.hpp"
 
+#include "apps/chosen_layout.hpp"
 #include "apps/cli/shared_options.hpp"
 #include "apps/cli/suggestion.hpp"
 
@@ -193,9 +194,12 @@ base::Result<config::Sources> ConfigArguments::sources(const base::Environment& 
 base::Result<config::Config> ConfigArguments::resolve(const base::Environment& environment) const {
   const auto given = sources(environment);
   if (!given.ok()) return given.failure();
-  if (resume.empty()) return config::Config::resolve(*given);
   constexpr std::string_view found[] = {"auto", train::own_value};
-  return config::resolve_resumed(*given, found);
+  auto config =
+      resume.empty() ? config::Config::resolve(*given) : config::resolve_resumed(*given, found);
+  if (!config.ok() || chooses_layout) return config;
+  if (auto status = check_chosen(*config); !status.ok()) return status.failure();
+  return config;
 }
 
 base::Result<config::Config> ConfigArguments::resolve_as_recorded(

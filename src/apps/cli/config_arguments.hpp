@@ -23,6 +23,9 @@ namespace trireme::apps {
 struct ConfigArguments {
   std::vector<std::string> files;
   std::vector<std::string> settings;
+  /// Whether the command chooses a layout where keys of one are `auto`; else resolve() refuses
+  /// them.
+  bool chooses_layout = false;
 
   /// Run directory to go on with, whose resolved configuration is below all other sources; empty:
   /// none.

@@ -17,6 +17,8 @@
 #include "trireme/train/continuation.hpp"
 #include "trireme/train/trainer.hpp"
 
+#include "apps/chosen_layout.hpp"
+
 #include <algorithm>
 #include <filesystem>
 
@@ -37,6 +39,10 @@ int fewest_ranks(const config::Config& config) {
 
 /// Why the model cannot be known here; empty where it can.
 std::string unknown_model(const config::Config& config) {
+  if (const auto chosen = keys_to_choose(config); !chosen.empty()) {
+    return format("the model and how it fits its layout ({} = auto is chosen at the start)",
+                  chosen.front());
+  }
   const auto& keys = config.options();
   const auto& folder = keys.model.from;
   const bool known_to_run = base::exists(config::run_directory(config) / "model.json");

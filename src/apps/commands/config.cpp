@@ -100,6 +100,7 @@ Action prepare_check(CLI::App& app) {
   return [arguments](Context& context) {
     arguments->accept_run_directories();
     arguments->resume_named_run(context.environment);
+    arguments->chooses_layout = true;
     const auto config = base::value_or_throw(arguments->resolve(context.environment));
     base::success_or_throw(runtime::check_thread_variables(context.environment));
     const auto verdict = base::value_or_throw(check_run(config));

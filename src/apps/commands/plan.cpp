@@ -12,6 +12,7 @@
 #include "trireme/train/trainer.hpp"
 
 #include "apps/calibration.hpp"
+#include "apps/chosen_layout.hpp"
 #include "apps/cli/commands.hpp"
 #include "apps/cli/config_arguments.hpp"
 #include "apps/cli/option_values.hpp"
@@ -47,6 +48,8 @@ struct Plans {
   plan::MemoryPlan memory;
   std::optional<plan::TimePlan> time;
   std::optional<data::Exposure> exposure;
+  /// Layout that was chosen, in words; empty where the configuration says which.
+  std::string chosen;
 };
 
 /// How often a run on these ranks sees its data; nothing where they cannot be read.
@@ -61,7 +64,8 @@ std::optional<data::Exposure> exposure_of(const config::Config& config,
 }
 
 std::string text_of(const Plans& plans, std::int64_t steps, std::int64_t batch) {
-  auto text = plan::text(plans.memory);
+  auto text = plans.chosen.empty() ? std::string() : plans.chosen + "\n\n";
+  text += plan::text(plans.memory);
   if (plans.time) text += "\n" + plan::text(*plans.time);
   const auto& exposure = plans.exposure;
   if (exposure) text += base::format("\ndata: {}\n", data::text(*exposure, steps, batch));
@@ -72,6 +76,7 @@ base::Json json_of(const Plans& plans) {
   auto json = plan::to_json(plans.memory);
   if (plans.time) json["prediction"] = plan::to_json(*plans.time);
   if (plans.exposure) json["epochs"] = plans.exposure->epochs;
+  if (!plans.chosen.empty()) json["chosen"] = plans.chosen;
   return json;
 }
 
@@ -103,6 +108,20 @@ const std::string& machine_file(const PlanOptions& options, const config::Config
   return options.machine.empty() ? config.options().plan.machine : options.machine;
 }
 
+int search_threads() {
+  return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 16U));
+}
+
+base::Result<ChosenLayout> chosen_on(const config::Config& config, const PlanOptions& options) {
+  const auto keys = keys_to_choose(config);
+  if (!keys.empty() && options.ranks == 0) {
+    return base::usage_failure(base::format(
+        "{} = auto needs a number of ranks (a layout is chosen for them); give --ranks",
+        keys.front()));
+  }
+  return with_chosen_layout(config, options.ranks, options.machine, search_threads());
+}
+
 std::string searched(const config::Config& config, const model::ModelConfig& model,
                      const PlanOptions& options) {
   const auto& file = machine_file(options, config);
@@ -114,7 +133,7 @@ std::string searched(const config::Config& config, const model::ModelConfig& mod
   auto request = options.request;
   request.ranks = base::value_or_throw(searched_ranks(options, machine));
   request.objective = static_cast<plan::Objective>(options.objective);
-  request.threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 16U));
+  request.threads = search_threads();
   const auto result = base::value_or_throw(plan::search_layouts(config, model, machine, request));
   return options.json ? base::json_text(plan::to_json(result), 2) + "\n" : plan::text(result);
 }
@@ -187,18 +206,22 @@ Action prepare_plan(CLI::App& app) {
   app.add_flag("--json", options->json, "One JSON object, sizes in bytes");
   return [arguments, options](Context& context) {
     if (!options->calibrate.empty()) return run_calibration(*options, context);
-    const auto config = base::value_or_throw(arguments->resolve(context.environment));
-    const auto model = base::value_or_throw(train::model_from(config));
+    arguments->chooses_layout = true;
+    const auto given = base::value_or_throw(arguments->resolve(context.environment));
+    const auto model = base::value_or_throw(train::model_from(given));
     if (options->search) {
-      context.out.write(searched(config, model, *options));
+      context.out.write(searched(given, model, *options));
       return base::ExitCode::done;
     }
+    const auto chosen = base::value_or_throw(chosen_on(given, *options));
+    const auto& config = chosen.config;
     plan::Ranks ranks;
     if (options->rank >= 0) ranks.only = base::Rank{options->rank};
     const int world = base::value_or_throw(ranks_in_all(options->ranks, config));
     Plans plans{.memory = base::value_or_throw(plan::plan_memory(config, model, world, ranks)),
                 .time = {},
-                .exposure = {}};
+                .exposure = {},
+                .chosen = chosen.sentence};
     const auto& machine = machine_file(*options, config);
     if (!machine.empty() && (!ranks.only || !options->machine.empty())) {
       plans.time = base::value_or_throw(plan::plan_time(plans.memory, config.options(), machine));

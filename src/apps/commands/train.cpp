@@ -17,6 +17,7 @@
 #include "trireme/train/stop_signal.hpp"
 #include "trireme/train/trainer.hpp"
 
+#include "apps/chosen_layout.hpp"
 #include "apps/cli/commands.hpp"
 #include "apps/cli/config_arguments.hpp"
 #include "apps/cli/config_check.hpp"
@@ -111,7 +112,9 @@ base::ExitCode lead_ranks(int ranks, const std::filesystem::path& run, const Con
 base::ExitCode train_on_this_rank(ConfigArguments& arguments, train::Start how, Context& context) {
   // Signals are caught from here on: one that arrives while MPI starts must not be lost.
   const train::StopSignal signal;
-  const auto config = base::value_or_throw(arguments.resolve(context.environment));
+  const auto given = base::value_or_throw(arguments.resolve(context.environment));
+  const auto chosen = base::value_or_throw(with_chosen_layout(given, context.environment));
+  const auto& config = chosen.config;
   // Order: before MPI starts, because it runs squeue as a child process.
   const train::StartOptions start{.start = how,
                                   .limit = runtime::TimeLimit(context.environment),
@@ -127,6 +130,7 @@ base::ExitCode train_on_this_rank(ConfigArguments& arguments, train::Start how, 
   const auto code =
       runtime::Session::start(options, context.environment, [&](runtime::Session& session) {
         const bool is_first = session.cluster.rank.value() == 0;
+        if (!chosen.sentence.empty()) base::log::info("train", "{}", chosen.sentence);
         const auto ranges = nvtx_ranges(context.environment);
         const telemetry::ObservedSpans observed(ranges.get());
         // Outside of what announces: their threads may wait for a file system.
@@ -166,12 +170,14 @@ Action prepare_train(CLI::App& app) {
             most_local_ranks);
   return [arguments, fresh, ranks](Context& context) {
     arguments->resume_named_run(context.environment);
+    arguments->chooses_layout = true;
     if (*ranks > 0) {
       base::success_or_throw(may_start_ranks(*ranks, context.environment));
       // Checked here, so that a mistake is reported once, and not by every rank.
-      const auto checked = base::value_or_throw(arguments->resolve(context.environment));
-      check_start(checked, *ranks);
-      return lead_ranks(*ranks, config::run_directory(checked), context);
+      const auto given = base::value_or_throw(arguments->resolve(context.environment));
+      const auto chosen = base::value_or_throw(with_chosen_layout(given, *ranks));
+      check_start(chosen.config, *ranks);
+      return lead_ranks(*ranks, config::run_directory(chosen.config), context);
     }
     return train_on_this_rank(*arguments, *fresh ? train::Start::fresh : train::Start::resume,
                               context);

@@ -21,22 +21,33 @@ engine::ScheduleOptions LayoutMemory::one_stage(engine::ScheduleOptions schedule
 
 namespace {
 
-/// Bytes of these purposes that a third layer takes beside two, for which there is a ring at ZeRO
-/// level 3, on a rank alone in its stage.
-std::size_t of_one_layer(engine::EngineOptions options,
-                         std::initializer_list<device::Purpose> purposes) {
+/// Bytes that a stage takes.
+struct LayerBytes {
+  /// A third layer beside two, for which there is a ring at ZeRO level 3.
+  std::size_t layer = 0;
+  /// All but layers.
+  std::size_t rest = 0;
+};
+
+/// Those of these purposes on the first of one stage, or two.
+LayerBytes of_layers(engine::EngineOptions options,
+                     std::initializer_list<device::Purpose> purposes) {
   options.sharding.rank = base::Rank{0};
   options.schedule = LayoutMemory::one_stage(options.schedule);
+  const bool has_other = options.sharding.mesh.degree(Axis::pipeline) > 1;
   const auto with = [&](int layers) {
-    options.model.num_hidden_layers = layers;
+    options.model.num_hidden_layers = layers + (has_other ? 1 : 0);
+    if (has_other) options.schedule.stage_layers = {layers, 1};
     return engine::measure(options);
   };
   const auto two = with(2);
   const auto three = with(3);
-  std::size_t bytes = 0;
+  LayerBytes bytes;
   for (const auto purpose : purposes) {
     const auto index = static_cast<std::size_t>(purpose);
-    bytes += three[index] - std::min(two[index], three[index]);
+    const auto layer = three[index] - std::min(two[index], three[index]);
+    bytes.layer += layer;
+    bytes.rest += two[index] - std::min(2 * layer, two[index]);
   }
   return bytes;
 }
@@ -77,27 +88,30 @@ std::size_t LayoutMemory::layer_activations(const engine::EngineOptions& options
     auto small = options;
     small.sharding.mesh = layout::Mesh::of(1, 1, tensor);
     small.memory.recompute = recompute;
-    return of_one_layer(std::move(small), {device::Purpose::activations});
+    return of_layers(std::move(small), {device::Purpose::activations}).layer;
   });
 }
 
-std::size_t LayoutMemory::layer_state(const engine::EngineOptions& options) {
+LayoutMemory::State LayoutMemory::layer_state(const engine::EngineOptions& options) {
   const auto& mesh = options.sharding.mesh;
   const int tensor = mesh.degree(Axis::tensor);
+  // One stage has all tables, and at ZeRO level 3 shards of gradients.
+  const int stages = std::min(2, mesh.degree(Axis::pipeline));
   const Key key{tensor, mesh.degree(Axis::data), options.sharding.zero_level,
-                keeps_weight_copies(options) ? 1 : 0};
+                keeps_weight_copies(options) ? 1 : 0, stages};
   return found_or_made(states_, key, [&] {
     auto small = options;
-    small.sharding.mesh = layout::Mesh::of(1, mesh.degree(Axis::data), tensor);
+    small.sharding.mesh = layout::Mesh::of(stages, mesh.degree(Axis::data), tensor);
     small.sharding.sequence_parallel = model::SequenceParallel::off;
+    const bool has_owners = optim::traits(options.sharding.rule.kind).updates_matrices;
     // Owners of whole matrices have more than others.
-    if (optim::traits(options.sharding.rule.kind).updates_matrices) {
-      return mean_owned_of_layer(options) +
-             of_one_layer(std::move(small),
-                          {device::Purpose::parameters, device::Purpose::gradients});
-    }
-    return of_one_layer(std::move(small), {device::Purpose::parameters, device::Purpose::gradients,
+    const auto bytes =
+        has_owners
+            ? of_layers(std::move(small), {device::Purpose::parameters, device::Purpose::gradients})
+            : of_layers(std::move(small), {device::Purpose::parameters, device::Purpose::gradients,
                                            device::Purpose::optimizer});
+    return State{bytes.layer + (has_owners ? mean_owned_of_layer(options) : 0),
+                 stages == 1 ? bytes.rest : 0};
   });
 }
 
@@ -110,7 +124,8 @@ std::size_t LayoutMemory::least_of_stage(const engine::EngineOptions& options, c
                      static_cast<std::size_t>(stage.buffers[chunk].activations);
     }
   }
-  const auto state = static_cast<std::size_t>(layer) * layer_state(options);
+  const auto [of_layer, rest] = layer_state(options);
+  const auto state = static_cast<std::size_t>(layer) * of_layer + (layer > 1 ? rest : 0);
   // Buckets of gradients are filled up, whose ends fall otherwise.
   constexpr std::size_t hundred = 100;
   return state - state / hundred + activations;

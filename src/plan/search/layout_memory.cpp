@@ -21,6 +21,9 @@ bool keeps_weight_copies(const engine::EngineOptions& options) {
 
 namespace {
 
+/// Micro-batches behind which each takes as much as the one before, where units take all in turn.
+constexpr int few_in_turn = 3;
+
 /// Settings that the memory of a rank depends on, but for its stage.
 std::vector<std::int64_t> rank_key(const engine::EngineOptions& options) {
   const auto& sharding = options.sharding;
@@ -142,8 +145,27 @@ std::size_t LayoutMemory::batch_bytes(const engine::EngineOptions& options) {
   });
 }
 
+engine::MemoryUse LayoutMemory::use_in_turn(const engine::EngineOptions& options,
+                                            const Member& member) {
+  const auto with = [&](int micro_batches) {
+    auto few = options;
+    few.schedule.micro_batches = micro_batches;
+    return use_of(few, stage_of_units(few)->front(), member, micro_batches);
+  };
+  auto use = with(few_in_turn);
+  const auto fewer = with(few_in_turn - 1);
+  const auto more = static_cast<std::size_t>(options.schedule.micro_batches - few_in_turn);
+  for (std::size_t purpose = 0; purpose < use.size(); ++purpose) {
+    use[purpose] += more * (use[purpose] - fewer[purpose]);
+  }
+  return use;
+}
+
 engine::MemoryUse LayoutMemory::use_of(const engine::EngineOptions& options, const Stage& stage,
                                        const Member& member, int micro_batches) {
+  if (options.sharding.divides_gradients() && options.schedule.micro_batches > few_in_turn) {
+    return use_in_turn(options, member);
+  }
   const auto& mesh = options.sharding.mesh;
   Key key = rank_key(options);
   key.insert(key.end(), {mesh.degree(Axis::pipeline) > 1 ? 1 : 0, member.tensor, member.data,

@@ -66,6 +66,13 @@ class LayoutMemory {
     int count = 1;
   };
 
+  /// Bytes of weights, gradients and states: of a layer, and of all else on one stage of two layers
+  /// at least.
+  struct State {
+    std::size_t layer = 0;
+    std::size_t rest = 0;
+  };
+
   using Stages = std::shared_ptr<const std::vector<Stage>>;
   using Members = std::shared_ptr<const std::vector<Member>>;
 
@@ -82,6 +89,8 @@ class LayoutMemory {
   Members members_of(const engine::EngineOptions& options, const Stage& stage);
   engine::MemoryUse use_of(const engine::EngineOptions& options, const Stage& stage,
                            const Member& member, int micro_batches);
+  /// The same where units take all micro-batches in turn, of which each takes as much as another.
+  engine::MemoryUse use_in_turn(const engine::EngineOptions& options, const Member& member);
   /// The same of a step whose passes take next to nothing: what its updates do.
   engine::MemoryUse use_of_updates(const engine::EngineOptions& options, const Stage& stage,
                                    const Member& member);
@@ -94,11 +103,10 @@ class LayoutMemory {
                           int micro_batches);
   /// Tokens of one more micro-batch of a step.
   std::size_t batch_bytes(const engine::EngineOptions& options);
-  /// Bytes that a layer more takes: of activations for one micro-batch, and of what else a stage
-  /// holds.
+  /// Bytes that a layer more takes of activations for one micro-batch.
   std::size_t layer_activations(const engine::EngineOptions& options,
                                 const config::ActivationSet& again);
-  std::size_t layer_state(const engine::EngineOptions& options);
+  State layer_state(const engine::EngineOptions& options);
   std::size_t least_of_stage(const engine::EngineOptions& options, const Stage& stage);
 
   /// Value under the key, made outside of the lock where there is none.
@@ -121,7 +129,7 @@ class LayoutMemory {
   std::map<Key, Members> members_;
   std::map<Key, std::size_t> batches_;
   std::map<Key, std::size_t> activations_;
-  std::map<Key, std::size_t> states_;
+  std::map<Key, State> states_;
   std::map<Key, Stages> stages_;
   std::map<Key, int> micro_batches_;
 };

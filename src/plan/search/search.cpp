@@ -159,8 +159,9 @@ base::Status check(const config::Config& config, const predict::Machine& machine
                    const SearchRequest& request) {
   if (!config.options().train.global_batch) {
     return base::usage_failure(
-        "train.global_batch = auto does not go with --search (layouts are compared for the same "
-        "batch, and auto is another one for each); set it to the sequences of a step");
+        "train.global_batch = auto does not go with a search (layouts are compared for the same "
+        "batch, "
+        "and auto is another one for each); set it to the sequences of a step");
   }
   if (config.options().parallel.context > 1) {
     return base::usage_failure(format(
@@ -280,7 +281,8 @@ base::Result<SearchResult> search_layouts(const config::Config& config,
   result.ties = static_cast<std::size_t>(
       std::count_if(found.begin(), found.end(),
                     [&](const Simulated& layout) { return layout.score <= last_tie; }));
-  for (const auto& known : known_layouts(machine)) {
+  for (const auto& known :
+       request.explains_known ? known_layouts(machine) : std::vector<KnownLayout>()) {
     auto layout = judge.best_of(known.filter, known.name);
     if (!layout) layout = forbidden(known, result.keys, model, request.ranks);
     if (layout) result.known.push_back(*std::move(layout));

@@ -72,12 +72,14 @@ Searcher::Searcher(const schema::Options& keys, const model::ModelConfig& model,
       model_(model),
       machine_(machine),
       request_(request),
+      kept_(keys_, request.kept),
       owners_(keys_, model),
       memory_(std::move(samples), machine.node.computes_on_cores() ? LayoutMemory::Owner::node
                                                                    : LayoutMemory::Owner::rank),
       limit_(memory_for_arrays(machine, keys)),
       bounds_(machine),
       smallest_sets_(most_discarded_sets(keys.numerics.precision)) {
+  if (kept_.recompute()) smallest_sets_ = {*kept_.recompute()};
   const auto schedules = priced_schedules();
   for (const int ranks : worlds_of(machine, request)) add_arrangements(ranks, schedules);
   std::sort(arrangements_.begin(), arrangements_.end(),
@@ -117,7 +119,8 @@ Score Searcher::bound_score(const LayoutChoice& choice, predict::Time bound) con
 }
 
 void Searcher::add_arrangements(int ranks, const std::vector<layout::ScheduleKind>& schedules) {
-  const auto choices = legal_layouts(keys_, model_, ranks, schedules);
+  auto choices = legal_layouts(keys_, model_, ranks, schedules);
+  std::erase_if(choices, [this](const LayoutChoice& choice) { return !kept_.allows(choice); });
   std::vector<std::unique_ptr<predict::LowerBounds>> bounds;
   for (int thread = 0; thread < request_.threads; ++thread) {
     bounds.push_back(std::make_unique<predict::LowerBounds>(machine_));
@@ -137,11 +140,16 @@ void Searcher::add_arrangements(int ranks, const std::vector<layout::ScheduleKin
   }
 }
 
+std::vector<config::Recompute> Searcher::recompute_sets(int stage_layers) const {
+  if (kept_.recompute()) return {*kept_.recompute()};
+  return recompute_choices(stage_layers);
+}
+
 std::vector<Candidate> Searcher::with_recompute(std::size_t index) {
   const auto& arrangement = arrangements_[index];
   auto workload = arrangement.workload;
   std::vector<Candidate> candidates;
-  for (const auto& recompute : recompute_choices(largest_stage(workload))) {
+  for (const auto& recompute : recompute_sets(largest_stage(workload))) {
     Candidate candidate{arrangement.bound, index, arrangement.choice};
     candidate.choice.recompute = recompute;
     if (recompute != config::Recompute{}) {
@@ -265,7 +273,7 @@ std::optional<Misfit> Searcher::smallest(const Filter& filter) {
   for (const bool most_alone : {true, false}) {
     std::optional<Misfit> smallest;
     for (auto [degrees, choice] : least) {
-      for (const auto& recompute : recompute_choices(1)) {
+      for (const auto& recompute : recompute_sets(1)) {
         choice.recompute = recompute;
         if (most_alone && std::count(sets.begin(), sets.end(), recompute) == 0) continue;
         if (!filter.layout(choice)) continue;

@@ -7,6 +7,7 @@
 #include "trireme/predict/workload.hpp"
 
 #include "frontier.hpp"
+#include "kept.hpp"
 #include "layout_memory.hpp"
 #include "matrix_owners.hpp"
 
@@ -89,6 +90,8 @@ class Searcher {
   /// Score of a bound; that of a step that is too long is the worst.
   Score bound_score(const LayoutChoice& choice, predict::Time bound) const;
   void add_arrangements(int ranks, const std::vector<layout::ScheduleKind>& schedules);
+  /// Sets that are compared, of stages of at most so many layers.
+  std::vector<config::Recompute> recompute_sets(int stage_layers) const;
   std::vector<Candidate> with_recompute(std::size_t arrangement);
   /// Layouts to judge at once: the next that may still be among the best.
   std::vector<Candidate> next_wave(Frontier& frontier, const Filter& filter,
@@ -104,6 +107,7 @@ class Searcher {
   const model::ModelConfig& model_;
   const predict::Machine& machine_;
   SearchRequest request_;
+  KeptSettings kept_;
   MatrixOwners owners_;
   LayoutMemory memory_;
   std::size_t limit_ = 0;

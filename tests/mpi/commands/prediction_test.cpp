@@ -61,6 +61,26 @@ TEST_CASE("a run with a machine records the predicted step beside each measured 
   CHECK(says(*base::read_text_file(run / "report.html"), "A step on laptop-2-core"));
 }
 
+TEST_CASE("ranks choose a layout that is auto alike, and again when the run goes on") {
+  const TemporaryFolder folder;
+  const auto run = folder.path() / "run";
+  const std::vector<std::string> settings{"plan.machine=" + laptop, "parallel.tensor=auto",
+                                          "parallel.pipeline=auto", "train.micro_batch=auto",
+                                          "train.global_batch=8"};
+  const auto end = trained(run, settings);
+  INFO(end.err);
+  REQUIRE(end.exit_code == 0);
+  CHECK(says(end.err, " is the best of "));
+  const auto kept = *base::read_text_file(run / "config.resolved.conf");
+  CHECK(says(kept, "# auto"));
+  CHECK_FALSE(says(kept, "tensor = auto"));
+  const auto on = on_ranks(1, {"train", "--resume", run.string(), "--set", "train.steps=12"});
+  INFO(on.err);
+  REQUIRE(on.exit_code == 0);
+  CHECK(says(on.err, "tp=1,pp=1,dp=1"));
+  CHECK(metrics(run, "train").size() == 12);
+}
+
 TEST_CASE("a run without a machine predicts nothing") {
   const TemporaryFolder folder;
   const auto run = run_on(folder, "run", {});

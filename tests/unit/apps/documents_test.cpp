@@ -50,11 +50,12 @@ TEST_CASE("the completion script completes commands, options, keys and values") 
   CHECK(completions(script, "trireme config show file") == "\n");
   CHECK(completions(script, "trireme config show --set train.ste") == "train.steps=\n");
   CHECK(completions(script, "trireme config show --set parallel.schedule =") ==
-        "gpipe 1f1b interleaved zb-h1 zb-h2 zb-v\n");
+        "gpipe 1f1b interleaved zb-h1 zb-h2 zb-v auto\n");
   CHECK(completions(script, "trireme config show --set parallel.schedule = g") == "gpipe\n");
   CHECK(completions(script, "trireme config show --set parallel.schedule=g") ==
         "parallel.schedule=gpipe\n");
-  CHECK(completions(script, "trireme config show --set parallel.sequence = ''") == "true false\n");
+  CHECK(completions(script, "trireme config show --set parallel.sequence = ''") ==
+        "true false auto\n");
   // Words that a plain option or an argument takes.
   CHECK(completions(script, "trireme layout --schedule ''") ==
         "gpipe 1f1b interleaved zb-h1 zb-h2 zb-v\n");

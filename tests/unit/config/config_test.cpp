@@ -271,3 +271,22 @@ TEST_CASE("an arrangement has the value of each of its keys, degrees of every ax
     CHECK(arrangement(config->options()).*key.number == 3);
   }
 }
+
+TEST_CASE("a setting that is to be chosen is the default until it is, whatever stood before") {
+  const auto config =
+      resolved({"parallel.tensor=4", "parallel.schedule=gpipe", "train.micro_batch=8",
+                "parallel.tensor=auto", "parallel.schedule=auto", "train.micro_batch=auto"});
+  CHECK(config.automatic("parallel.tensor"));
+  CHECK(config.options().parallel.tensor == 1);
+  CHECK(config.options().parallel.schedule ==
+        trireme::layout::ScheduleKind::one_forward_one_backward);
+  CHECK(config.options().train.micro_batch == 1);
+  CHECK(config.shown("parallel.tensor") == "auto");
+  // No rule is broken by what is not known yet.
+  CHECK(resolved({"parallel.virtual_stages=2", "parallel.schedule=auto"})
+            .automatic("parallel.schedule"));
+  const auto chosen =
+      base::value_or_throw(config.with("parallel.tensor", "2", Origin::program("auto")));
+  CHECK_FALSE(chosen.automatic("parallel.tensor"));
+  CHECK(chosen.options().parallel.tensor == 2);
+}

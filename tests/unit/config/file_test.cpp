@@ -134,7 +134,7 @@ TEST_CASE("every mistake of a file is named with its line, in one go") {
             "there is no key 'train.stesp' (nothing would read it); did you mean 'train.steps'?\n" +
             at(3) +
             "train.micro_batch = 0 is too small (sequences of one forward on one data-parallel "
-            "rank); give 1 or more sequences");
+            "rank); give 1 or more sequences, or auto");
 }
 
 TEST_CASE("files that are no text, too long or too large are refused quickly") {

@@ -46,14 +46,14 @@ TEST_CASE("mistakes of one value are named with source, key, value, rule and fix
        "1 or more steps"},
       {{"parallel.tensor=0"},
        "--set parallel.tensor=0: parallel.tensor = 0 is too small (tensor-parallel degree); give "
-       "1 or more"},
+       "1 or more, or auto"},
       {{"parallel.zero_level=4"},
        "--set parallel.zero_level=4: parallel.zero_level = 4 is too large (what data-parallel "
-       "ranks divide among themselves); give 0 to 3"},
+       "ranks divide among themselves); give 0 to 3, or auto"},
       {{"parallel.schedule=1f2b"},
        "--set parallel.schedule=1f2b: parallel.schedule = 1f2b is not a choice (order of forward "
        "and backward over the stages); give one of gpipe, 1f1b, interleaved, zb-h1, zb-h2, "
-       "zb-v; did you mean '1f1b'?"},
+       "zb-v, or auto; did you mean '1f1b'?"},
       {{"train.profile=3..1"}, "train.profile = 3..1 (--set) ends before it begins; write 1..3"},
       {{"train.profile=1..101"},
        "train.profile = 1..101 (--set) is 101 steps (readers of traces hold all of them in "
@@ -75,7 +75,7 @@ TEST_CASE("mistakes of one value are named with source, key, value, rule and fix
        "mean 'bf16'?"},
       {{"parallel.sequence=maybe"},
        "--set parallel.sequence=maybe: parallel.sequence = maybe is neither true nor false "
-       "(sequence parallel); give true or false"},
+       "(sequence parallel); give true or false, or auto"},
       {{"optimizer.learning_rate=nan"},
        "--set optimizer.learning_rate=nan: optimizer.learning_rate = nan is not a number "
        "(learning rate at its highest); give 0 or more"},

@@ -79,20 +79,21 @@ TEST_CASE("values are read strictly and written one way") {
 
 TEST_CASE("refusals name the value, the rule and the nearest choices") {
   CHECK(refusal("zero-level", "4") ==
-        "--zero-level = 4 is not a number from 0 to 3 (what replicas divide among themselves); "
-        "try 0, 1, 2, 3");
+        "--zero-level = 4 is not a number from 0 to 3 or auto (what replicas divide among "
+        "themselves); try auto, 0, 1, 2, 3");
   CHECK(
       refusal("trireme-order", "toplogy") ==
       "--trireme-order = toplogy is not auto or topology or slurm (order of ranks: by the network, "
       "or as Slurm numbers tasks); did you mean topology?");
-  CHECK(refusal("tensor-parallel", "99999999999999999999") ==
-        "--tensor-parallel = 99999999999999999999 is not a number of at least 1 (ranks that share "
-        "every matrix, inside a node); try 1, 2");
+  CHECK(
+      refusal("tensor-parallel", "99999999999999999999") ==
+      "--tensor-parallel = 99999999999999999999 is not a number of at least 1 or auto (ranks that "
+      "share every matrix, inside a node); try auto, 1, 2");
   CHECK(refusal("trireme-set", "steps=3").find("is not section.key=value") != std::string::npos);
 }
 
 TEST_CASE("no junk becomes a value") {
-  for (const char* text : {"", " ", "0", "-1", "+2", "2.0", "0x2", "2 2", "2a", "auto", "\n", "²",
+  for (const char* text : {"", " ", "0", "-1", "+2", "2.0", "0x2", "2 2", "2a", "aut", "\n", "²",
                            "4294967298", "2147483648"}) {
     CAPTURE(text);
     CHECK(refusal("tensor-parallel", text).find("accepted") == std::string::npos);

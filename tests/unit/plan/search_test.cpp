@@ -135,6 +135,25 @@ TEST_CASE("the layouts that a search finds for owners of matrices are the best o
       small_machine(1), 4);
 }
 
+TEST_CASE("settings that are kept stay, and the best of the others are found") {
+  const auto config = small_config({"numerics.backend=cuda", "parallel.pipeline=2",
+                                    "train.micro_batch=2", "train.activation_checkpointing=norms"});
+  const SearchRequest request{
+      .ranks = 4,
+      .top = 100,
+      .why = "",
+      .explains_known = false,
+      .kept = {"parallel.pipeline", "train.micro_batch", "train.activation_checkpointing"}};
+  const auto result = searched(config, small_machine(60 * mebibyte), request);
+  CHECK(result.known.empty());
+  CHECK(result.best.size() > 1);
+  for (const auto& layout : result.best) {
+    CHECK(layout.layout.pipeline == 2);
+    CHECK(layout.layout.micro_batch == 2);
+    CHECK(layout.layout.recompute == config::Recompute{config::Activation::norms});
+  }
+}
+
 TEST_CASE("memory that is reserved, or beyond the limit of a rank, is not there") {
   const auto config = small_config({"numerics.backend=cuda"});
   const auto machine = small_machine(60 * mebibyte);

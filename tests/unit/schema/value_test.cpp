@@ -152,7 +152,7 @@ TEST_CASE("flags, choices and lists are read as people write them") {
 
 TEST_CASE("auto is a value only where the schema has a rule for it") {
   CHECK(std::holds_alternative<Automatic>(parse_value(key("parallel.data"), "auto").value()));
-  CHECK_FALSE(parse_value(key("parallel.tensor"), "auto").ok());
+  CHECK_FALSE(parse_value(key("parallel.bucket_bytes"), "auto").ok());
 }
 
 TEST_CASE("texts that a file could not hold are refused") {

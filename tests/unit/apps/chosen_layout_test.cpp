@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layouts that are auto: parallel.tensor = auto
+#include "trireme/base/json.hpp"
+
+#include "support/temporary_folder.hpp"
+#include "unit/apps/trireme_program.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+using namespace trireme::tests;
+using trireme::base::Json;
+
+namespace {
+
+const std::filesystem::path of_tree = std::filesystem::path(TRIREME_SOURCE_DIR) / "configs";
+
+/// A plan of Llama 3 8B with these settings.
+ProgramEnd planned_with(const std::vector<std::string>& settings,
+                        const std::vector<std::string>& options) {
+  std::vector<std::string> arguments{"plan", of_tree / "llama3-8b.conf"};
+  for (const auto& setting : settings) {
+    arguments.insert(arguments.end(), {"--set", setting});
+  }
+  arguments.insert(arguments.end(), options.begin(), options.end());
+  return run_trireme(arguments);
+}
+
+const std::vector<std::string> on_64{"--ranks", "64", "--machine",
+                                     of_tree / "machines" / "dgx-h100.conf", "--json"};
+const std::vector<std::string> all_auto{
+    "parallel.tensor=auto",   "parallel.pipeline=auto", "parallel.virtual_stages=auto",
+    "parallel.schedule=auto", "parallel.sequence=auto", "parallel.zero_level=auto",
+    "parallel.data=auto",     "train.micro_batch=auto", "train.activation_checkpointing=auto",
+    "numerics.backend=cuda"};
+
+Json json_of_plan(const std::vector<std::string>& settings) {
+  const auto end = planned_with(settings, on_64);
+  INFO(end.err);
+  REQUIRE(end.exit_code == 0);
+  return Json::parse(end.out);
+}
+
+}  // namespace
+
+TEST_CASE("a layout that is auto is the one that a search finds best") {
+  const auto chosen = json_of_plan(all_auto);
+  const auto found = run_trireme({"plan", of_tree / "llama3-8b.conf", "--set",
+                                  "numerics.backend=cuda", "--ranks", "64", "--machine",
+                                  of_tree / "machines" / "dgx-h100.conf", "--search", "--json"});
+  REQUIRE(found.exit_code == 0);
+  const auto best = Json::parse(found.out)["layouts"][0];
+  const auto sentence = chosen["chosen"].get<std::string>();
+  CHECK(sentence.starts_with(best["layout"].get<std::string>() + " is the best of "));
+  CHECK(contains(sentence, "; next: tp="));
+  CHECK(chosen["prediction"]["seconds"] == best["seconds"]);
+}
+
+TEST_CASE("what is not auto stays as it is configured") {
+  auto settings = all_auto;
+  settings[0] = "parallel.tensor=2";
+  settings[5] = "parallel.zero_level=1";
+  settings[7] = "train.micro_batch=1";
+  const auto chosen = json_of_plan(settings);
+  CHECK(chosen["mesh"]["tp"] == 2);
+  CHECK(chosen["zero_level"] == 1);
+  CHECK(chosen["chosen"].get<std::string>().starts_with("tp=2,"));
+  CHECK(contains(chosen["chosen"].get<std::string>(), ",mbs=1"));
+}
+
+TEST_CASE("a layout is chosen for ranks and a machine, and refused without") {
+  const auto of_none = planned_with({"parallel.tensor=auto"}, {});
+  CHECK(of_none.exit_code == 2);
+  CHECK(contains(of_none.err, "parallel.tensor = auto needs a number of ranks"));
+  const auto nowhere = planned_with({"parallel.tensor=auto"}, {"--ranks", "8"});
+  CHECK(nowhere.exit_code == 2);
+  CHECK(contains(nowhere.err, "parallel.tensor = auto needs plan.machine"));
+  const auto drawn =
+      run_trireme({"layout", of_tree / "llama3-8b.conf", "--set", "parallel.pipeline=auto"});
+  CHECK(drawn.exit_code == 2);
+  CHECK(contains(drawn.err, "parallel.pipeline = auto is chosen when a run starts"));
+}
+
+TEST_CASE("a layout that no rank has room for is refused, with the bytes that it lacks") {
+  auto settings = all_auto;
+  settings.emplace_back("train.memory_limit=100MiB");
+  const auto end = planned_with(settings, on_64);
+  CHECK(end.exit_code == 2);
+  CHECK(contains(end.err, "no layout fits into machine dgx-h100 on 64 ranks"));
+}
+
+TEST_CASE("a configuration whose layout is auto is checked as far as it is known") {
+  const auto end =
+      run_trireme({"config", "check", of_tree / "llama3-8b.conf", "--set", "parallel.tensor=auto"});
+  INFO(end.err);
+  CHECK(end.exit_code == 0);
+  CHECK(contains(end.out, "not checked: "));
+  CHECK(contains(end.out, "parallel.tensor = auto is chosen at the start"));
+}
