@@ -54,7 +54,9 @@ base::Result<TimePlan> plan_time(const MemoryPlan& plan, const schema::Options& 
                 .step = *step,
                 .memory_bytes = {},
                 .machine_memory = static_cast<std::int64_t>(memory_for_arrays(*described, keys)),
-                .shares_memory = described->node.computes_on_cores()};
+                .shares_memory = described->node.computes_on_cores(),
+                .run = estimate_run(*described, Tenure::own,
+                                    run_size(keys, plan.options.model, mesh.world_size()), *step)};
   for (const auto& library : plan.libraries) {
     time.machine_memory -= std::min(time.machine_memory, static_cast<std::int64_t>(library.bytes));
   }
@@ -63,7 +65,8 @@ base::Result<TimePlan> plan_time(const MemoryPlan& plan, const schema::Options& 
 }
 
 std::string text(const TimePlan& plan) {
-  auto text = base::format("predicted on {}: {}", plan.machine, predict::text(plan.step));
+  auto text = base::format("predicted on {}: {}all steps: {}\n", plan.machine,
+                           predict::text(plan.step), plan::text(plan.run));
   if (plan.fits()) return text;
   return text + base::format("that does not fit: {} of arrays, {} of memory for them\n",
                              base::bytes_text(plan.needed_bytes()),
@@ -75,6 +78,7 @@ base::Json to_json(const TimePlan& plan) {
   json.update(predict::to_json(plan.step));
   json["memory_bytes"] = plan.memory_bytes;
   json["fits"] = plan.fits();
+  json["run"] = to_json(plan.run);
   return json;
 }
 

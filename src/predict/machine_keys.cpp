@@ -19,13 +19,14 @@ using Need = MachineKey::Need;
 
 /// Counts of processors, rows and interfaces: more is a mistake, and products of them stay numbers.
 constexpr double most = 1 << 20;
-constexpr Range count{.minimum = 1, .maximum = most};
-constexpr Range count_or_none{.minimum = 0, .maximum = most};
+constexpr Range some{.minimum = 1, .maximum = most};
+constexpr Range some_or_none{.minimum = 0, .maximum = most};
 /// FLOP/s or bytes/s, of one slow part and of a node that is still to be built.
 constexpr Range rate{.minimum = 1, .maximum = 1e21};
 /// Seconds of one latency.
 constexpr Range seconds{.minimum = 0, .maximum = 1000};
 constexpr Range above_zero{.minimum = 0, .above = true};
+constexpr Range watts{.minimum = 0, .maximum = 1e9};
 constexpr Range price{.minimum = 0, .maximum = 1e9, .above = true};
 /// Parts of what a data sheet says; of what was measured or lies in caches it may be more.
 constexpr Range part_of_one{.minimum = 0, .maximum = 10, .above = true};
@@ -80,12 +81,19 @@ constexpr Key measured(std::string_view section, std::string_view name, std::str
   return {.section = section, .name = name, .unit = unit, .documentation = documentation};
 }
 
+template <auto Member>
+constexpr MachineKey site_key(std::string_view name, std::string_view unit, Range range,
+                              std::string_view documentation) {
+  return {real("site", name, unit, range, documentation), Need::optional,
+          store<&Machine::site, Member>, value<&Machine::site, Member>};
+}
+
 constexpr std::array key_rows{
-    MachineKey{whole("node", "gpus", count_or_none,
+    MachineKey{whole("node", "gpus", some_or_none,
                      "GPUs that fast links join; 0: the node's cores compute. Of a rack whose GPUs "
                      "one switch joins, all of them."),
                Need::always, store<of_node, &Node::gpus>, value<of_node, &Node::gpus>},
-    MachineKey{whole("node", "cores", count, "Cores of the node."), Need::always,
+    MachineKey{whole("node", "cores", some, "Cores of the node."), Need::always,
                store<of_node, &Node::cores>, value<of_node, &Node::cores>},
     MachineKey{real("node", "peak.fp32", "FLOP/s", rate,
                     "Peak of products in fp32, of a GPU or of all cores."),
@@ -127,6 +135,9 @@ constexpr std::array key_rows{
                     "Rate at which a node's ranks together write files of a run."),
                Need::optional, store<of_node, &Node::disk_write>,
                value<of_node, &Node::disk_write>},
+    MachineKey{real("node", "host_copy", "bytes/s", rate,
+                    "Rate at which a node's GPUs together copy to its own memory."),
+               Need::optional, store<of_node, &Node::host_copy>, value<of_node, &Node::host_copy>},
     MachineKey{real("share", "product", "", part_of_one,
                     "Part of the peak that large products reach (with a table of products: factor "
                     "on its rates)."),
@@ -142,19 +153,19 @@ constexpr std::array key_rows{
     MachineKey{
         real("share", "link", "", part_of_one, "Part of the links' rates that collectives reach."),
         Need::always, store<of_shares, &Shares::link>, value<of_shares, &Shares::link>},
-    MachineKey{whole("product", "processors", count_or_none, "Streaming multiprocessors of a GPU."),
+    MachineKey{whole("product", "processors", some_or_none, "Streaming multiprocessors of a GPU."),
                Need::with_gpus, store<of_tiles, &Tiles::processors>,
                value<of_tiles, &Tiles::processors>},
-    MachineKey{whole("product", "tile_rows", count,
+    MachineKey{whole("product", "tile_rows", some,
                      "Rows of the result that one of them computes at a time."),
                Need::with_gpus, store<of_tiles, &Tiles::rows>, value<of_tiles, &Tiles::rows>},
-    MachineKey{whole("product", "tile_columns", count, "Columns of that tile."), Need::with_gpus,
+    MachineKey{whole("product", "tile_columns", some, "Columns of that tile."), Need::with_gpus,
                store<of_tiles, &Tiles::columns>, value<of_tiles, &Tiles::columns>},
-    MachineKey{real("product", "half_rate_terms", "", count_or_none,
+    MachineKey{real("product", "half_rate_terms", "", some_or_none,
                     "Terms of a result's sum at which a tile has half of its rate."),
                Need::with_gpus, store<of_tiles, &Tiles::half_rate_terms>,
                value<of_tiles, &Tiles::half_rate_terms>},
-    MachineKey{whole("product", "for_collectives", count_or_none,
+    MachineKey{whole("product", "for_collectives", some_or_none,
                      "Multiprocessors that a collective takes from products beside it."),
                Need::with_gpus, store<of_tiles, &Tiles::for_collectives>,
                value<of_tiles, &Tiles::for_collectives>},
@@ -190,8 +201,7 @@ constexpr std::array key_rows{
           machine.inside.messages = messages_of(std::get<std::string>(value));
         },
         [](const Machine& machine) { return Value(table_text(machine.inside.messages)); }},
-    MachineKey{whole("link.network", "nics", count, "Network interfaces of the node."),
-               Need::always,
+    MachineKey{whole("link.network", "nics", some, "Network interfaces of the node."), Need::always,
                [](Machine& machine, const Value& value) {
                  machine.nics = static_cast<int>(std::get<std::int64_t>(value));
                },
@@ -211,19 +221,34 @@ constexpr std::array key_rows{
                  machine.network.messages = messages_of(std::get<std::string>(value));
                },
                [](const Machine& machine) { return Value(table_text(machine.network.messages)); }},
-    MachineKey{real("link.network", "oversubscription", "", count,
+    MachineKey{real("link.network", "oversubscription", "", some,
                     "By how much the network above the nodes is narrower than their interfaces."),
                Need::always,
                [](Machine& machine, const Value& value) {
                  machine.oversubscription = std::get<double>(value);
                },
                [](const Machine& machine) { return Value(machine.oversubscription); }},
-    MachineKey{
-        real("site", "node_hour", "an hour", price,
-             "Price of a node, in any currency: what `--objective cost` counts."),
-        Need::optional,
-        [](Machine& machine, const Value& value) { machine.node_hour = std::get<double>(value); },
-        [](const Machine& machine) { return Value(machine.node_hour); }},
+    site_key<&Site::node_hour>("node_hour", "an hour", price,
+                               "Price of a node, in any currency: what `--objective cost` counts."),
+    site_key<&Site::spot_hour>("spot_hour", "an hour", price,
+                               "Price of one that may be taken away."),
+    site_key<&Site::busy_watts>("busy_watts", "watts", watts, "Power of a node that computes."),
+    site_key<&Site::idle_watts>("idle_watts", "watts", watts, "Power of a node that waits."),
+    site_key<&Site::pue>("pue", "", {.minimum = 1, .maximum = 10},
+                         "Energy of the site for that of its nodes."),
+    site_key<&Site::grams_per_kwh>("grams_per_kwh", "grams", watts, "CO2 for a kilowatt-hour."),
+    site_key<&Site::mtbf_node_days>("mtbf_node_days", "days", price,
+                                    "Time of one node between two failures of it."),
+    site_key<&Site::spot_mtbf_node_days>("spot_mtbf_node_days", "days", price,
+                                         "The same until it is taken away, or fails."),
+    site_key<&Site::restart_seconds>("restart_seconds", "seconds", watts,
+                                     "From a failure to the first step again."),
+    MachineKey{measured("site", "allows", "tag, ...", "Data that may be there: `--data TAG`."),
+               Need::optional,
+               [](Machine& machine, const Value& value) {
+                 machine.site.allows = std::get<std::string>(value);
+               },
+               [](const Machine& machine) { return Value(machine.site.allows); }},
 };
 
 std::string_view need_text(Need need) {

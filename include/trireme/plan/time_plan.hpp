@@ -4,6 +4,7 @@
 #include "trireme/base/json.hpp"
 #include "trireme/base/result.hpp"
 #include "trireme/plan/memory_plan.hpp"
+#include "trireme/plan/run_estimate.hpp"
 #include "trireme/predict/step.hpp"
 
 #include <cstdint>
@@ -37,6 +38,8 @@ struct TimePlan {
   std::int64_t machine_memory = 0;
   /// The memory is the node's, and all ranks lie on it.
   bool shares_memory = false;
+  /// All of its steps.
+  RunEstimate run;
 
   /// Bytes of the largest rank, or of all that share the memory.
   std::size_t needed_bytes() const;
@@ -50,7 +53,7 @@ base::Result<TimePlan> plan_time(const MemoryPlan& plan, const schema::Options& 
 
 /// "predicted on dgx-h100: step 812.3 ms: compute 700.1, ...", and whether it fits.
 std::string text(const TimePlan& plan);
-/// {"machine", "layout", "seconds", "parts", "memory_bytes", "fits"}.
+/// {"machine", "layout", "seconds", "parts", "memory_bytes", "fits", "run"}.
 base::Json to_json(const TimePlan& plan);
 
 }  // namespace trireme::plan

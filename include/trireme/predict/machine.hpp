@@ -50,8 +50,10 @@ struct Node {
   std::int64_t reserved = 0;
   /// Seconds in which the host issues one operation; 0: a program's own.
   double launch_gap = 0;
-  /// Bytes a second that a node's ranks write to the disk of runs; 0: not known.
+  /// Bytes a second that a node's ranks write to the disk of runs, and copy from its GPUs to its
+  /// own memory; 0: not known.
   double disk_write = 0;
+  double host_copy = 0;
 
   std::int64_t room() const { return memory - reserved; }
   bool computes_on_cores() const { return gpus == 0; }
@@ -88,6 +90,26 @@ struct Link {
   std::vector<MeasuredMessage> messages;
 };
 
+/// Place of a machine, and what nodes cost there; 0: not known.
+struct Site {
+  /// Prices of a node for an hour, in any currency: for oneself, and until others pay more.
+  double node_hour = 0;
+  double spot_hour = 0;
+  /// Power of a node whose GPUs, or cores, compute, and of one that waits; watts.
+  double busy_watts = 0;
+  double idle_watts = 0;
+  /// Energy of the site for that of its nodes, and grams of CO2 for a kilowatt-hour.
+  double pue = 0;
+  double grams_per_kwh = 0;
+  /// Days of a node between two failures, and between two times that it is taken away.
+  double mtbf_node_days = 0;
+  double spot_mtbf_node_days = 0;
+  /// Seconds from a failure to the first step again.
+  double restart_seconds = 0;
+  /// Words for data that may be there, with commas between.
+  std::string allows;
+};
+
 /// A machine as its file describes it (docs/plan.md).
 struct Machine {
   std::string name;
@@ -102,8 +124,7 @@ struct Machine {
   /// In bf16, and in fp32.
   std::vector<MeasuredProduct> products;
   std::vector<MeasuredProduct> products_fp32;
-  /// Price of a node for an hour, in any currency; 0: none is known.
-  double node_hour = 0;
+  Site site;
   /// Source of each key: a page, a data sheet, a command.
   std::map<std::string, std::string> sources;
 };

@@ -17,6 +17,7 @@
 #include "apps/cli/config_arguments.hpp"
 #include "apps/cli/option_values.hpp"
 #include "apps/cli/shared_options.hpp"
+#include "apps/machine_comparison.hpp"
 #include "apps/preflight/machine_out.hpp"
 
 #include <algorithm>
@@ -40,6 +41,7 @@ struct PlanOptions {
   int objective = 0;
   plan::SearchRequest request = {};
   std::vector<std::filesystem::path> calibrate;
+  plan::ComparisonRequest comparison = {};
   std::string machine_out;
 };
 
@@ -138,6 +140,24 @@ std::string searched(const config::Config& config, const model::ModelConfig& mod
   return options.json ? base::json_text(plan::to_json(result), 2) + "\n" : plan::text(result);
 }
 
+plan::ComparisonRequest comparison_of(const PlanOptions& options) {
+  auto request = options.comparison;
+  request.ranks = options.ranks;
+  request.nodes = options.nodes;
+  request.objective = static_cast<plan::Objective>(options.objective);
+  request.threads = search_threads();
+  return request;
+}
+
+/// Refuses what only comparisons read.
+void check_compares(const PlanOptions& options) {
+  if (options.search || !options.comparison.machines.empty()) return;
+  if (options.nodes == 0 && options.objective == 0) return;
+  throw base::Error(base::usage_failure(
+      base::format("{} needs --search or --compare (nothing else reads it); add one of them",
+                   options.nodes > 0 ? "--nodes" : "--objective")));
+}
+
 void add_search(CLI::App& app, PlanOptions& options, CLI::Option* rank) {
   auto* const search = app.add_flag("--search", options.search,
                                     "Compares all layouts on the machine, and says the best");
@@ -145,7 +165,6 @@ void add_search(CLI::App& app, PlanOptions& options, CLI::Option* rank) {
   app.add_option("--nodes", options.nodes, "Nodes of the machine, in place of --ranks")
       ->type_name("N")
       ->check(in_range(1, most_ranks).description(""))
-      ->needs(search)
       ->excludes("--ranks");
   std::vector<std::pair<std::string, int>> words;
   for (const auto name : plan::objective_names) {
@@ -154,8 +173,7 @@ void add_search(CLI::App& app, PlanOptions& options, CLI::Option* rank) {
   app.add_option("--objective", options.objective,
                  "What the best has least of; with cost and gpus, on so many ranks or fewer")
       ->type_name("WHAT")
-      ->transform(number_of(words))
-      ->needs(search);
+      ->transform(number_of(words));
   app.add_option("--top", options.request.top, "Layouts to show")
       ->type_name("N")
       ->check(in_range(1, 100))
@@ -195,6 +213,7 @@ Action prepare_plan(CLI::App& app) {
                  "is not given")
       ->type_name("FILE");
   add_search(app, *options, rank);
+  add_comparison(app, options->comparison);
   auto* const calibrate =
       app.add_option("--calibrate", options->calibrate,
                      "Runs on that machine: fits the machine file's shares to their steps")
@@ -206,9 +225,14 @@ Action prepare_plan(CLI::App& app) {
   app.add_flag("--json", options->json, "One JSON object, sizes in bytes");
   return [arguments, options](Context& context) {
     if (!options->calibrate.empty()) return run_calibration(*options, context);
+    check_compares(*options);
     arguments->chooses_layout = true;
     const auto given = base::value_or_throw(arguments->resolve(context.environment));
     const auto model = base::value_or_throw(train::model_from(given));
+    if (!options->comparison.machines.empty()) {
+      context.out.write(compared(given, model, comparison_of(*options), options->json));
+      return base::ExitCode::done;
+    }
     if (options->search) {
       context.out.write(searched(given, model, *options));
       return base::ExitCode::done;

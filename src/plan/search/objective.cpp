@@ -24,7 +24,7 @@ double cost_of_step(const predict::Machine& machine, int ranks, double seconds) 
   constexpr double hour = 3600;
   const int of_node = machine.node.computes_on_cores() ? ranks : machine.node.gpus;
   const int nodes = (ranks + of_node - 1) / of_node;
-  return seconds / hour * nodes * machine.node_hour;
+  return seconds / hour * nodes * machine.site.node_hour;
 }
 
 std::vector<int> worlds_of(const predict::Machine& machine, const SearchRequest& request) {

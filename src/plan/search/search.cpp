@@ -85,7 +85,7 @@ class Judge {
   JudgedLayout judged(const Simulated& layout) {
     auto judged = described(layout.choice);
     judged.step = layout.step;
-    if (searcher_.machine().node_hour > 0) {
+    if (searcher_.machine().site.node_hour > 0) {
       judged.cost = cost_of_step(searcher_.machine(), layout.choice.ranks,
                                  predict::seconds_of(layout.step.total()));
     }
@@ -165,11 +165,11 @@ base::Status check(const config::Config& config, const predict::Machine& machine
   }
   if (config.options().parallel.context > 1) {
     return base::usage_failure(format(
-        "parallel.context = {} does not go with --search (a search does not divide sequences yet, "
-        "because their step is not predicted); set parallel.context=1",
+        "parallel.context = {} does not go with a search (it does not divide sequences yet, because "
+        "their step is not predicted); set parallel.context=1",
         config.options().parallel.context));
   }
-  if (request.objective == Objective::cost && machine.node_hour <= 0) {
+  if (request.objective == Objective::cost && machine.site.node_hour <= 0) {
     return base::usage_failure(format(
         "--objective cost needs site.node_hour, which machine {} does not have (it is the price of "
         "a node for an hour); add it to the machine file, with source.site.node_hour",

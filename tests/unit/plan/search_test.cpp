@@ -223,7 +223,7 @@ TEST_CASE("known layouts that no rule allows have the rule") {
 TEST_CASE("the fewest ranks, and the least money, are those of all parts of the machine") {
   const auto config = small_config({"numerics.backend=cuda"});
   auto machine = small_machine(60 * mebibyte);
-  machine.node_hour = 3600;
+  machine.site.node_hour = 3600;
   const auto fewest =
       searched(config, machine, {.ranks = 8, .objective = Objective::gpus, .why = ""});
   CHECK(fewest.best.front().layout.ranks == 1);

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "trireme/base/json.hpp"
+#include "trireme/model/model_config.hpp"
+#include "trireme/predict/machine.hpp"
+#include "trireme/predict/step.hpp"
+#include "trireme/schema/options.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace trireme::plan {
+
+/// Terms on which nodes are had: until the run ends, or until others pay more.
+enum class Tenure { own, spot };
+
+/// Time, money and energy of a whole run.
+struct RunEstimate {
+  int nodes = 1;
+  /// All of it: steps, saves, restarts, and what failures make it do again.
+  double hours = 0;
+  /// Part of them in which steps are done that stay.
+  double effective = 1;
+  /// Time between failures of any node, and between saves so that least is lost; nothing where the
+  /// machine's file has neither failures nor a rate of its disk.
+  std::optional<double> failure_hours;
+  std::optional<double> save_minutes;
+  /// Nothing where the machine's file has no price, no power, no carbon.
+  std::optional<double> cost;
+  std::optional<double> kwh;
+  std::optional<double> kg_co2;
+};
+
+/// Step and ranks of a run, and the bytes of its checkpoint.
+struct RunSize {
+  int ranks = 1;
+  std::int64_t steps = 0;
+  double state_bytes = 0;
+  /// Checkpoints are written beside training.
+  bool saves_beside = true;
+};
+
+/// Steps of a run that is configured so, and what it saves: masters and states of its rule.
+RunSize run_size(const schema::Options& keys, const model::ModelConfig& model, int ranks);
+
+RunEstimate estimate_run(const predict::Machine& machine, Tenure tenure, const RunSize& run,
+                         const predict::StepPrediction& step);
+
+/// "12.3 h on 8 nodes, 98.9 % of them training; a failure every 31 h, a save every 14 min".
+std::string text(const RunEstimate& estimate);
+/// {"nodes", "hours", "effective", "failure_hours", "save_minutes", "cost", "kwh", "kg_co2e"}.
+base::Json to_json(const RunEstimate& estimate);
+
+}  // namespace trireme::plan

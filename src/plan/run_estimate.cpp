@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "trireme/plan/run_estimate.hpp"
+
+#include "trireme/base/counted.hpp"
+#include "trireme/base/format.hpp"
+#include "trireme/optim/rule.hpp"
+#include "trireme/predict/failures.hpp"
+
+#include <utility>
+
+namespace trireme::plan {
+
+namespace {
+
+using predict::Part;
+
+constexpr double hour = 3600;
+constexpr double minute = 60;
+constexpr double day = 24 * hour;
+constexpr double percent = 100;
+constexpr double thousand = 1000;
+
+predict::SaveTimes save_times(const predict::Machine& machine, const RunSize& run, int nodes) {
+  const double of_node = run.state_bytes / nodes;
+  const double write = of_node / machine.node.disk_write;
+  if (!run.saves_beside || machine.node.host_copy == 0) return {.stall = write, .write = 0};
+  return {.stall = of_node / machine.node.host_copy, .write = write};
+}
+
+/// Watts of a node, by the time in which a rank waits.
+double watts_of(const predict::Site& site, const predict::StepPrediction& step) {
+  const auto waits = step.parts[Part::pipeline] + step.parts[Part::bubble] + step.parts[Part::data];
+  const double idle = predict::seconds_of(waits) / predict::seconds_of(step.total());
+  return idle * site.idle_watts + (1 - idle) * site.busy_watts;
+}
+
+}  // namespace
+
+RunSize run_size(const schema::Options& keys, const model::ModelConfig& model, int ranks) {
+  constexpr double fp32_bytes = 4;
+  const auto states = optim::state_names(optim::rule_from(keys), optim::Content::elements).size();
+  return {.ranks = ranks,
+          .steps = keys.train.steps,
+          .state_bytes = fp32_bytes * (1 + static_cast<double>(states)) *
+                         static_cast<double>(model::parameter_count(model)),
+          .saves_beside = keys.checkpoint.asynchronous};
+}
+
+RunEstimate estimate_run(const predict::Machine& machine, Tenure tenure, const RunSize& run,
+                         const predict::StepPrediction& step) {
+  const auto& site = machine.site;
+  const int of_node = machine.node.computes_on_cores() ? run.ranks : machine.node.gpus;
+  RunEstimate estimate;
+  estimate.nodes = (run.ranks + of_node - 1) / of_node;
+  const double days = tenure == Tenure::own ? site.mtbf_node_days : site.spot_mtbf_node_days;
+  if (days > 0 && machine.node.disk_write > 0) {
+    const predict::FailureTimes failures{days * day / estimate.nodes, site.restart_seconds};
+    const auto save = save_times(machine, run, estimate.nodes);
+    const double interval = predict::best_interval(save, failures);
+    estimate.effective = predict::effective_share(interval, save, failures);
+    estimate.failure_hours = failures.between / hour;
+    estimate.save_minutes = interval / minute;
+  }
+  const double seconds = static_cast<double>(run.steps) * predict::seconds_of(step.total());
+  estimate.hours = seconds / hour / estimate.effective;
+  const double node_hours = estimate.hours * estimate.nodes;
+  const double price = tenure == Tenure::own ? site.node_hour : site.spot_hour;
+  if (price > 0) estimate.cost = node_hours * price;
+  if (site.busy_watts > 0) {
+    const double pue = site.pue > 0 ? site.pue : 1;
+    estimate.kwh = node_hours * watts_of(site, step) * pue / thousand;
+    if (site.grams_per_kwh > 0) estimate.kg_co2 = *estimate.kwh * site.grams_per_kwh / thousand;
+  }
+  return estimate;
+}
+
+std::string text(const RunEstimate& estimate) {
+  auto text = base::format("{:.4g} h on {}", estimate.hours, base::counted(estimate.nodes, "node"));
+  if (estimate.cost) text += base::format(", {:.4g} of money", *estimate.cost);
+  if (estimate.kwh) text += base::format(", {:.4g} kWh", *estimate.kwh);
+  if (estimate.kg_co2) text += base::format(", {:.4g} kg of CO2", *estimate.kg_co2);
+  if (!estimate.failure_hours) return text;
+  return text + base::format(
+                    "; a failure every {:.3g} h: with a save every {:.3g} min {:.1f} % of "
+                    "the time stays",
+                    *estimate.failure_hours, *estimate.save_minutes, percent * estimate.effective);
+}
+
+base::Json to_json(const RunEstimate& estimate) {
+  base::Json json{
+      {"nodes", estimate.nodes}, {"hours", estimate.hours}, {"effective", estimate.effective}};
+  const auto add = [&](const char* name, const std::optional<double>& value) {
+    if (value) json[name] = *value;
+  };
+  add("failure_hours", estimate.failure_hours);
+  add("save_minutes", estimate.save_minutes);
+  add("cost", estimate.cost);
+  add("kwh", estimate.kwh);
+  add("kg_co2e", estimate.kg_co2);
+  return json;
+}
+
+}  // namespace trireme::plan
