@@ -11,7 +11,6 @@
 #include "trireme/huggingface/weights.hpp"
 
 #include <algorithm>
-#include <vector>
 
 namespace trireme::huggingface {
 

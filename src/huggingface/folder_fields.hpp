@@ -32,6 +32,7 @@ enum class Treatment {
 /// A field that Hugging Face's software reads, and what is done with it here.
 struct FolderField {
   FieldPlace place;
+  /// In the tables of the files: several, separated by blanks, that are treated alike.
   std::string_view name;
   /// "all", or names of families separated by blanks.
   std::string_view families;
@@ -48,6 +49,9 @@ std::span<const FolderField> config_fields();
 std::span<const FolderField> generation_fields();
 std::span<const FolderField> tokenizer_fields();
 
+/// Rows of one name each.
+std::vector<FolderField> one_name_each(std::span<const FolderField> rows);
+
 /// Row of a field of a family; null where the table has none.
 const FolderField* find_field(FieldPlace place, std::string_view name, model::Architecture family);
 
@@ -56,8 +60,5 @@ const FolderField* find_field(FieldPlace place, std::string_view name, model::Ar
 /// `warnings` in one text.
 base::Status check_fields(const base::Json& object, FieldPlace place, model::Architecture family,
                           std::string_view where, std::vector<std::string>& warnings);
-
-/// The table as a page of docs/.
-std::string folder_fields_page();
 
 }  // namespace trireme::huggingface

@@ -18,7 +18,6 @@
 #include <cstring>
 #include <functional>
 #include <numeric>
-#include <optional>
 
 namespace trireme::huggingface {
 namespace {

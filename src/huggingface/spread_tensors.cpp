@@ -5,7 +5,6 @@
 #include "trireme/huggingface/safetensors.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace trireme::huggingface {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "support/temporary_folder.hpp"
 #include "unit/huggingface/field_examples.hpp"
+#include "unit/huggingface/fields_page.hpp"
 #include "unit/model/published.hpp"
 
 #include <catch2/catch.hpp>
@@ -298,10 +299,10 @@ TEST_CASE("docs/huggingface-fields.md is what the table says") {
   const auto page = base::read_text_file(page_path);
   REQUIRE(page.ok());
   INFO("write it again: unit_huggingface '[.write-fields]'");
-  CHECK(*page == huggingface::folder_fields_page());
+  CHECK(*page == folder_fields_page());
 }
 
 // Hidden: run it by its tag after a change of the table.
 TEST_CASE("writes docs/huggingface-fields.md", "[.write-fields]") {
-  base::write_file_durably(page_path, huggingface::folder_fields_page());
+  base::write_file_durably(page_path, folder_fields_page());
 }
