@@ -58,17 +58,9 @@ inline CapturedRun run_on_device(engine::EngineOptions options, engine::CudaGrap
 
 inline engine::EngineOptions options_of_graphs(model::Architecture architecture,
                                                const layout::Mesh& mesh) {
-  engine::EngineOptions options;
-  options.model = tiny(architecture);
+  auto options = tiny_options(architecture, mesh, 8);
   options.model.num_hidden_layers = 2;
-  options.sharding.mesh = mesh;
-  options.sharding.rank = mpi().world_rank();
-  options.schedule.micro_batch = 1;
-  options.schedule.micro_batches = 8 / mesh.degree(layout::Axis::data);
   options.schedule.sequence_length = 16;
-  options.sharding.bucket_bytes = 16 << 10;
-  options.numerics.clip_norm = 0.5;
-  options.numerics.seed = 7;
   return options;
 }
 

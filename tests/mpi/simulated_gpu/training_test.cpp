@@ -30,18 +30,9 @@ constexpr int steps = 4;
 
 /// The tiny models with fewer layers: bits that differ at all differ at once.
 engine::EngineOptions options_for(Architecture architecture, const layout::Mesh& mesh) {
-  engine::EngineOptions options;
-  options.model = tiny(architecture);
+  auto options = tiny_options(architecture, mesh, 8);
   options.model.num_hidden_layers = 4;
-  options.sharding.mesh = mesh;
-  options.sharding.rank = mpi().world_rank();
-  const int data = mesh.degree(Axis::data);
-  options.schedule.micro_batch = 1;
-  options.schedule.micro_batches = 8 / data;
   options.schedule.sequence_length = 16;
-  options.sharding.bucket_bytes = 16 << 10;
-  options.numerics.clip_norm = 0.5;
-  options.numerics.seed = 7;
   return options;
 }
 

@@ -23,17 +23,10 @@ namespace {
 constexpr int steps = 3;
 
 engine::EngineOptions options_for(Architecture architecture, const layout::Mesh& mesh) {
-  engine::EngineOptions options;
-  options.model = tiny(architecture);
-  options.sharding.mesh = mesh;
-  options.sharding.rank = mpi().world_rank();
-  options.schedule.micro_batch = 1;
-  options.schedule.micro_batches = 12 / mesh.degree(Axis::data);
+  auto options = tiny_options(architecture, mesh, 12);
   options.schedule.sequence_length = 16;
   options.sharding.zero_level = 1;
   options.sharding.bucket_bytes = 8 << 10;
-  options.numerics.clip_norm = 0.5;
-  options.numerics.seed = 7;
   return options;
 }
 

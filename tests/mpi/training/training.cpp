@@ -76,6 +76,20 @@ model::ModelConfig tiny(model::Architecture architecture) {
   return config;
 }
 
+engine::EngineOptions tiny_options(model::Architecture architecture, const layout::Mesh& mesh,
+                                   int micro_batches) {
+  engine::EngineOptions options;
+  options.model = tiny(architecture);
+  options.sharding.mesh = mesh;
+  options.sharding.rank = mpi().world_rank();
+  options.sharding.bucket_bytes = 16 << 10;
+  options.schedule.micro_batches = micro_batches / mesh.degree(Axis::data);
+  options.schedule.sequence_length = 12;
+  options.numerics.clip_norm = 0.5;
+  options.numerics.seed = 7;
+  return options;
+}
+
 std::vector<layout::Mesh> meshes_of(int world_size, model::Architecture architecture) {
   std::vector<layout::Mesh> meshes;
   for (int pipeline = 1; pipeline <= world_size; ++pipeline) {

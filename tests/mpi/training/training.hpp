@@ -28,6 +28,11 @@ std::unique_ptr<device::Kernels> kernels_under_test();
 /// scaled rotary frequencies, qwen3 has heads wider than hidden / heads.
 model::ModelConfig tiny(model::Architecture architecture);
 
+/// Options of this rank for a tiny model, with so many micro-batches of one sequence in a step of
+/// all replicas together.
+engine::EngineOptions tiny_options(model::Architecture architecture, const layout::Mesh& mesh,
+                                   int micro_batches);
+
 /// All meshes of this many ranks that the tiny model fits: 2 x 3 and 3 x 2, never only squares.
 std::vector<layout::Mesh> meshes_of(int world_size, model::Architecture architecture);
 

@@ -29,17 +29,9 @@ constexpr ScheduleKind kinds[] = {ScheduleKind::zero_bubble_h1, ScheduleKind::ze
 
 /// Two layers a stage.
 engine::EngineOptions options_of(Architecture architecture, const layout::Mesh& mesh) {
-  engine::EngineOptions options;
-  options.model = tiny(architecture);
+  auto options = tiny_options(architecture, mesh, 8);
   options.model.num_hidden_layers = 2 * mesh.degree(Axis::pipeline);
-  options.sharding.mesh = mesh;
-  options.sharding.rank = mpi().world_rank();
-  options.schedule.micro_batch = 1;
-  options.schedule.micro_batches = 8 / mesh.degree(Axis::data);
-  options.schedule.sequence_length = 12;
-  options.sharding.bucket_bytes = 16 << 10;
   options.numerics.clip_norm = 1.0;
-  options.numerics.seed = 7;
   return options;
 }
 

@@ -27,20 +27,6 @@ namespace {
 
 constexpr int steps = 3;
 
-engine::EngineOptions options_for(Architecture architecture, const layout::Mesh& mesh) {
-  engine::EngineOptions options;
-  options.model = tiny(architecture);
-  options.sharding.mesh = mesh;
-  options.sharding.rank = mpi().world_rank();
-  options.schedule.micro_batch = 1;
-  options.schedule.micro_batches = 12 / mesh.degree(Axis::data);
-  options.schedule.sequence_length = 12;
-  options.sharding.bucket_bytes = 16 << 10;
-  options.numerics.clip_norm = 0.5;
-  options.numerics.seed = 7;
-  return options;
-}
-
 /// Bits of a rank's elements that `others` has, too.
 bool has_bits_of(const std::vector<ParameterCopy>& all, const std::vector<ParameterCopy>& others) {
   std::map<std::string, std::map<std::size_t, float>> values;
@@ -106,7 +92,7 @@ void each_mesh(Architecture architecture, const Act& act) {
 TEST_CASE("level 3 trains the three families as level 0 does, bit by bit") {
   for (const auto architecture : {Architecture::gpt2, Architecture::llama, Architecture::qwen3}) {
     each_mesh(architecture, [&](const layout::Mesh& mesh) {
-      auto options = options_for(architecture, mesh);
+      auto options = tiny_options(architecture, mesh, 12);
       compare_levels(options);
       options.schedule.micro_batches = 1;
       compare_levels(options);
@@ -126,7 +112,7 @@ TEST_CASE("level 2 trains as level 0 does, but for the order in which it adds mi
     each_mesh(architecture, [&](const layout::Mesh& mesh) {
       still_going(mesh.text());
       const int stages = mesh.degree(Axis::pipeline);
-      auto options = options_for(architecture, mesh);
+      auto options = tiny_options(architecture, mesh, 12);
       options.model.vocab_size = 1000;
       if (mesh.degree(Axis::tensor) > 1) {
         options.sharding.sequence_parallel = model::SequenceParallel::on;
@@ -155,7 +141,7 @@ TEST_CASE("level 2 trains as level 0 does, but for the order in which it adds mi
 
 TEST_CASE("level 2 trains with matrices that have owners as level 0 does") {
   each_mesh(Architecture::llama, [](const layout::Mesh& mesh) {
-    auto options = options_for(Architecture::llama, mesh);
+    auto options = tiny_options(Architecture::llama, mesh, 12);
     options.schedule.micro_batches = 1;
     options.sharding.rule.kind = optim::RuleKind::muon;
     options.sharding.assignment = ownership::Assignment::contiguous;
@@ -172,7 +158,7 @@ TEST_CASE("level 2 trains with matrices that have owners as level 0 does") {
 TEST_CASE("level 3 gathers a vocabulary longer than two layers in blocks") {
   for (const auto architecture : {Architecture::llama, Architecture::qwen3}) {
     each_mesh(architecture, [&](const layout::Mesh& mesh) {
-      auto options = options_for(architecture, mesh);
+      auto options = tiny_options(architecture, mesh, 12);
       options.model.vocab_size = 1000;
       options.schedule.micro_batches = 3;
       compare_levels(options);
@@ -186,7 +172,7 @@ TEST_CASE("level 3 trains as level 0 does in every schedule") {
     if (stages == 1) return;
     for (const auto kind : {ScheduleKind::gpipe, ScheduleKind::interleaved,
                             ScheduleKind::zero_bubble_h1, ScheduleKind::zero_bubble_v}) {
-      auto options = options_for(Architecture::llama, mesh);
+      auto options = tiny_options(Architecture::llama, mesh, 12);
       CAPTURE(layout::name(kind));
       options.schedule.kind = kind;
       if (layout::has_virtual_stages(kind)) options.schedule.virtual_stages = 2;
@@ -202,7 +188,7 @@ TEST_CASE("level 3 trains with every rule as level 0 does") {
   using optim::RuleKind;
   for (const auto rule : {RuleKind::sgd, RuleKind::muon, RuleKind::shampoo, RuleKind::soap}) {
     each_mesh(Architecture::llama, [&](const layout::Mesh& mesh) {
-      auto options = options_for(Architecture::llama, mesh);
+      auto options = tiny_options(Architecture::llama, mesh, 12);
       CAPTURE(optim::name(rule));
       options.sharding.rule.kind = rule;
       options.sharding.rule.factors.root_every = 2;
@@ -219,7 +205,7 @@ TEST_CASE("level 3 evaluates between steps as level 0 does, and has the same par
     bool operator==(const Seen&) const = default;
   };
   each_mesh(Architecture::gpt2, [](const layout::Mesh& mesh) {
-    auto options = options_for(Architecture::gpt2, mesh);
+    auto options = tiny_options(Architecture::gpt2, mesh, 12);
     options.numerics.dtype = device::DType::bf16;
     options.schedule.micro_batches = 1;
     const auto groups = mpi_groups(mesh);
