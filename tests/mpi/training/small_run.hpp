@@ -4,6 +4,7 @@
 #include "trireme/comm/process_group.hpp"
 #include "trireme/train/trainer.hpp"
 
+#include "support/forwarding_kernels.hpp"
 #include "support/temporary_folder.hpp"
 
 #include <cstdint>
@@ -16,20 +17,9 @@
 namespace trireme::testing {
 
 /// The cpu backend; what derives from it lets something happen in the middle of a run.
-class CpuKernels : public device::Kernels {
+class CpuKernels : public ForwardingKernels {
  public:
-  const char* name() const override { return inner_->name(); }
-  device::Device& device() override { return inner_->device(); }
-  void compute(const device::Operation& operation) override { inner_->issue(operation); }
-  double sum_of_squares(const device::Tensor& x) override { return inner_->sum_of_squares(x); }
-  double sum(const device::Tensor& x) override { return inner_->sum(x); }
-  void start_sum_of_squares(const device::Tensor& x) override { inner_->start_sum_of_squares(x); }
-  void start_sum(const device::Tensor& x) override { inner_->start_sum(x); }
-  std::vector<double> finish_sums() override { return inner_->finish_sums(); }
-  void synchronize() override { inner_->synchronize(); }
-
- private:
-  std::unique_ptr<device::Kernels> inner_ = device::make_cpu_kernels(1);
+  CpuKernels() : ForwardingKernels(device::make_cpu_kernels(1)) {}
 };
 
 /// A folder of all ranks with data, made and removed by the first.

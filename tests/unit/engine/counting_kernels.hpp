@@ -1,34 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "trireme/device/kernels.hpp"
+#include "support/forwarding_kernels.hpp"
 
 #include <cstdint>
-#include <memory>
-#include <vector>
 
 namespace trireme::testing {
 
 /// Counts what is issued.
-class CountingKernels final : public device::Kernels {
+class CountingKernels final : public ForwardingKernels {
  public:
-  const char* name() const override { return inner_->name(); }
-  device::Device& device() override { return inner_->device(); }
+  CountingKernels() : ForwardingKernels(device::make_reference_kernels()) {}
+
   void compute(const device::Operation& operation) override {
     ++issued;
-    inner_->issue(operation);
+    ForwardingKernels::compute(operation);
   }
-  double sum_of_squares(const device::Tensor& x) override { return inner_->sum_of_squares(x); }
-  double sum(const device::Tensor& x) override { return inner_->sum(x); }
-  void start_sum_of_squares(const device::Tensor& x) override { inner_->start_sum_of_squares(x); }
-  void start_sum(const device::Tensor& x) override { inner_->start_sum(x); }
-  std::vector<double> finish_sums() override { return inner_->finish_sums(); }
-  void synchronize() override { inner_->synchronize(); }
 
   std::int64_t issued = 0;
-
- private:
-  std::unique_ptr<device::Kernels> inner_ = device::make_reference_kernels();
 };
 
 }  // namespace trireme::testing

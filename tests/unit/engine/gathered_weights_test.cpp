@@ -6,8 +6,7 @@
 #include "trireme/engine/measure.hpp"
 #include "trireme/sharding/assignment.hpp"
 
-#include "support/late_gathers.hpp"
-#include "unit/engine/counting_kernels.hpp"
+#include "unit/engine/pretended_engine.hpp"
 #include "unit/engine/stage_options.hpp"
 #include "unit/model/published.hpp"
 
@@ -25,7 +24,7 @@ using namespace trireme;
 using device::Purpose;
 using layout::Axis;
 using testing::GatherLog;
-using testing::LateGathers;
+using testing::PretendedEngine;
 using Kind = GatherLog::Event::Kind;
 using Catch::Matchers::Contains;
 
@@ -39,57 +38,10 @@ engine::EngineOptions options_of_level(int zero_level, int layers = 5) {
   return options;
 }
 
-/// An engine over groups whose peers are pretended, and whose gathers come late.
-class LateEngine {
- public:
-  explicit LateEngine(const engine::EngineOptions& options)
-      : groups_(comm::make_dry_run_groups(options.sharding.mesh, options.sharding.rank,
-                                          comm::DryRunData::mirrored)),
-        late_(groups_.on(Axis::data), log),
-        memory_(engine::Memory::host(engine::measure(options))) {
-    auto views = groups_.views();
-    views.set(Axis::data, late_);
-    log.now = [this] { return kernels_.issued; };
-    engine.emplace(options, views, kernels_, memory_);
-    engine->initialise();
-    log.events.clear();
-  }
-
-  void fill() {
-    const auto& options = engine->options();
-    for (int index = 0; index < options.schedule.micro_batches; ++index) {
-      auto& batch = engine->batch(index);
-      const auto rows = options.schedule.micro_batch * options.schedule.sequence_length;
-      for (std::int64_t at = 0; at < rows; ++at) {
-        batch.tokens.i32()[at] = static_cast<std::int32_t>((7 * at + index) % 97);
-        batch.targets.i32()[at] = static_cast<std::int32_t>((7 * at + index + 7) % 97);
-      }
-    }
-  }
-  double step(int number) {
-    fill();
-    engine->run_schedule();
-    const auto reduced = engine->reduce_gradients();
-    engine->update({.step = number, .learning_rate = 1e-2, .gradient_norm = reduced.gradient_norm});
-    return reduced.loss;
-  }
-
-  GatherLog log;
-
- private:
-  testing::CountingKernels kernels_;
-  comm::OwnedAxisGroups groups_;
-  LateGathers late_;
-  engine::Memory memory_;
-
- public:
-  std::optional<engine::Engine> engine;
-};
-
 }  // namespace
 
 TEST_CASE("layers take turns in two places, at the same addresses in each step") {
-  LateEngine late(options_of_level(3));
+  PretendedEngine late(options_of_level(3));
   const auto& stage = late.engine->parameters();
   const auto address = [&](int layer) {
     return stage.parameter("layers." + std::to_string(layer) + ".mlp.down.weight").raw();
@@ -109,8 +61,8 @@ TEST_CASE("layers take turns in two places, at the same addresses in each step")
 }
 
 TEST_CASE("a unit is gathered while the one before computes, there and back") {
-  LateEngine late(options_of_level(3));
-  late.step(1);
+  PretendedEngine late(options_of_level(3));
+  late.step();
   const auto& events = late.log.events;
   std::map<const void*, GatherLog::Event> under_way;
   std::size_t most = 0;
@@ -155,8 +107,8 @@ TEST_CASE("blocks of a long vocabulary come while the last layer computes, where
   auto options = options_of_level(3);
   // Longer than two layers.
   options.model.vocab_size = 1000;
-  LateEngine late(options);
-  late.step(1);
+  PretendedEngine late(options);
+  late.step();
   const auto head = late.engine->parameters().parameter("head.weight");
   const auto block = static_cast<std::size_t>(options.sharding.bucket_bytes);
   const auto is_of_head = [&](const GatherLog::Event& event) {
@@ -196,8 +148,8 @@ TEST_CASE("halves of a micro-batch, which lease two layers for a moment, gather 
   };
   const auto gathers = [&](layers::TensorOverlap overlap) {
     options.schedule.tensor_overlap = overlap;
-    LateEngine late(options);
-    late.step(1);
+    PretendedEngine late(options);
+    late.step();
     Gathers found;
     std::map<const void*, std::int64_t> starts;
     for (const auto& event : late.log.events) {
@@ -218,9 +170,9 @@ TEST_CASE("halves of a micro-batch, which lease two layers for a moment, gather 
 
 TEST_CASE("a step after an update reads what was updated, and an evaluation does") {
   auto options = options_of_level(3);
-  LateEngine late(options);
-  const auto first = late.step(1);
-  const auto second = late.step(2);
+  PretendedEngine late(options);
+  const auto first = late.step();
+  const auto second = late.step();
   CHECK(second < first);
   late.fill();
   const auto evaluated = late.engine->evaluate();
@@ -229,9 +181,9 @@ TEST_CASE("a step after an update reads what was updated, and an evaluation does
 }
 
 TEST_CASE("a gather of a unit that fails ends the step in its words") {
-  LateEngine late(options_of_level(3));
+  PretendedEngine late(options_of_level(3));
   late.log.fails_at = 3;
-  CHECK_THROWS_WITH(late.step(1), Contains("a peer is gone"));
+  CHECK_THROWS_WITH(late.step(), Contains("a peer is gone"));
   late.engine.reset();
 }
 
@@ -268,7 +220,7 @@ TEST_CASE("the traffic of gradients has none of the weights that passes gather")
   for (const int level : {0, 1, 2, 3}) {
     CAPTURE(level);
     const auto options = options_of_level(level);
-    LateEngine late(options);
+    PretendedEngine late(options);
     const auto elements = late.engine->parameters().flat().size;
     const int times = level == 2 ? options.schedule.micro_batches : 1;
     CHECK(engine::traffic_of(options).gradients == static_cast<std::size_t>(4 * times * elements));

@@ -5,8 +5,7 @@
 #include "trireme/engine/engine.hpp"
 #include "trireme/engine/measure.hpp"
 
-#include "support/late_gathers.hpp"
-#include "unit/engine/counting_kernels.hpp"
+#include "unit/engine/pretended_engine.hpp"
 #include "unit/engine/stage_options.hpp"
 
 #include <catch2/catch.hpp>
@@ -18,9 +17,9 @@
 
 using namespace trireme;
 using layout::Axis;
-using testing::CountingKernels;
+using testing::Gathers;
 using testing::GatherLog;
-using testing::LateGathers;
+using testing::PretendedEngine;
 using Kind = GatherLog::Event::Kind;
 using Catch::Matchers::Contains;
 
@@ -36,58 +35,6 @@ engine::EngineOptions options_for(const layout::Mesh& mesh, int stage, int virtu
   options.numerics.seed = 3;
   return options;
 }
-
-enum class Gathers { at_once, late };
-
-/// An engine over groups whose peers are pretended.
-class Pretended {
- public:
-  Pretended(const engine::EngineOptions& options, Gathers gathers)
-      : groups_(comm::make_dry_run_groups(options.sharding.mesh, options.sharding.rank,
-                                          comm::DryRunData::mirrored)),
-        late_(groups_.on(Axis::data), log),
-        memory_(engine::Memory::host(engine::measure(options))) {
-    log.now = [this] { return kernels.issued; };
-    auto views = groups_.views();
-    if (gathers == Gathers::late) views.set(Axis::data, late_);
-    engine.emplace(options, views, kernels, memory_);
-    engine->initialise();
-    log.events.clear();
-  }
-
-  void schedule() {
-    const auto& options = engine->options();
-    for (int index = 0; index < options.schedule.micro_batches; ++index) {
-      auto& batch = engine->batch(index);
-      for (std::int64_t at = 0; at < options.schedule.sequence_length; ++at) {
-        batch.tokens.i32()[at] = static_cast<std::int32_t>((7 * at + index) % 97);
-        batch.targets.i32()[at] = static_cast<std::int32_t>((7 * at + index + 7) % 97);
-      }
-    }
-    engine->run_schedule();
-    const auto reduced = engine->reduce_gradients();
-    observed.push_back(reduced.loss);
-    observed.push_back(reduced.gradient_norm);
-  }
-  void update() {
-    ++step_;
-    engine->update({.step = step_, .learning_rate = 1e-2, .gradient_norm = observed.back()});
-  }
-
-  GatherLog log;
-  CountingKernels kernels;
-  /// Losses and norms.
-  std::vector<double> observed;
-
- private:
-  comm::OwnedAxisGroups groups_;
-  LateGathers late_;
-  engine::Memory memory_;
-  std::int64_t step_ = 0;
-
- public:
-  std::optional<engine::Engine> engine;
-};
 
 struct Layout {
   int stages;
@@ -109,8 +56,8 @@ void each_rank(const Act& act) {
 
 TEST_CASE("no layer, embedding, head or tied table reads parameters before they are gathered") {
   each_rank([](const engine::EngineOptions& options) {
-    Pretended at_once(options, Gathers::at_once);
-    Pretended late(options, Gathers::late);
+    PretendedEngine at_once(options, Gathers::at_once);
+    PretendedEngine late(options);
     for (int step = 0; step < 3; ++step) {
       for (auto* each : {&at_once, &late}) {
         each->schedule();
@@ -126,7 +73,7 @@ TEST_CASE("no layer, embedding, head or tied table reads parameters before they 
 
 TEST_CASE("gathers start behind the update, one for each bucket, and forward waits one by one") {
   each_rank([](const engine::EngineOptions& options) {
-    Pretended late(options, Gathers::late);
+    PretendedEngine late(options);
     const auto& buckets = late.engine->parameters().flat().buckets;
     REQUIRE(buckets.size() > 2);
     late.schedule();
@@ -165,14 +112,14 @@ TEST_CASE("what reads or writes parameters between steps waits for all of them")
       [](engine::Engine& engine) { engine.state_changed(1); }};
   const auto options = options_for(layout::Mesh::of(1, 2, 1), 0);
   for (const auto& read : readers) {
-    Pretended late(options, Gathers::late);
+    PretendedEngine late(options);
     late.schedule();
     late.update();
     REQUIRE(late.log.pending > 0);
     read(*late.engine);
     CHECK(late.log.pending == 0);
   }
-  Pretended late(options, Gathers::late);
+  PretendedEngine late(options);
   late.schedule();
   late.update();
   late.update();
@@ -185,8 +132,8 @@ TEST_CASE("what reads or writes parameters between steps waits for all of them")
 
 TEST_CASE("an evaluation behind an update finds its parameters") {
   const auto options = options_for(layout::Mesh::of(1, 2, 1), 0);
-  Pretended at_once(options, Gathers::at_once);
-  Pretended late(options, Gathers::late);
+  PretendedEngine at_once(options, Gathers::at_once);
+  PretendedEngine late(options);
   for (auto* each : {&at_once, &late}) {
     each->schedule();
     each->update();
@@ -195,7 +142,7 @@ TEST_CASE("an evaluation behind an update finds its parameters") {
 }
 
 TEST_CASE("a gather that fails ends forward in its words, and no other is waited for") {
-  Pretended late(options_for(layout::Mesh::of(1, 2, 1), 0), Gathers::late);
+  PretendedEngine late(options_for(layout::Mesh::of(1, 2, 1), 0), Gathers::late);
   late.schedule();
   late.update();
   late.log.fails_at = 1;
@@ -208,7 +155,7 @@ TEST_CASE("a gather that fails ends forward in its words, and no other is waited
 
 TEST_CASE("groups whose data the host moves are waited for in the update") {
   const auto options = options_for(layout::Mesh::of(1, 2, 1), 0);
-  Pretended at_once(options, Gathers::at_once);
+  PretendedEngine at_once(options, Gathers::at_once);
   at_once.schedule();
   at_once.update();
   CHECK_FALSE(at_once.engine->run_schedule().parameters_seconds.has_value());

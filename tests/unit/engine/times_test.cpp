@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waits of a step as it tells them, by a clock that stands still but for what takes time here: each
 // kernel, each message and each reduction as long as the test says.
-#include "trireme/device/kernels.hpp"
 #include "trireme/device/passing_device.hpp"
 #include "trireme/engine/engine.hpp"
 #include "trireme/engine/measure.hpp"
 
+#include "support/forwarding_kernels.hpp"
 #include "unit/engine/stage_options.hpp"
 
 #include <catch2/catch.hpp>
@@ -45,27 +45,21 @@ class CountedDevice final : public device::PassingDevice {
   const double& now_;
 };
 
-class CountedKernels final : public device::Kernels {
+class CountedKernels final : public testing::ForwardingKernels {
  public:
   explicit CountedKernels(double& now)
-      : now_(now), inner_(device::make_reference_kernels()), device_(inner_->device(), now) {}
+      : ForwardingKernels(device::make_reference_kernels()),
+        now_(now),
+        device_(ForwardingKernels::device(), now) {}
 
-  const char* name() const override { return inner_->name(); }
   device::Device& device() override { return device_; }
   void compute(const device::Operation& operation) override {
     now_ += kernel_seconds;
-    inner_->issue(operation);
+    ForwardingKernels::compute(operation);
   }
-  double sum_of_squares(const device::Tensor& x) override { return inner_->sum_of_squares(x); }
-  double sum(const device::Tensor& x) override { return inner_->sum(x); }
-  void start_sum_of_squares(const device::Tensor& x) override { inner_->start_sum_of_squares(x); }
-  void start_sum(const device::Tensor& x) override { inner_->start_sum(x); }
-  std::vector<double> finish_sums() override { return inner_->finish_sums(); }
-  void synchronize() override { inner_->synchronize(); }
 
  private:
   double& now_;
-  std::unique_ptr<device::Kernels> inner_;
   CountedDevice device_;
 };
 

@@ -5,6 +5,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/engine/measure.hpp"
 
+#include "support/forwarding_kernels.hpp"
 #include "unit/engine/stage_options.hpp"
 
 #include <catch2/catch.hpp>
@@ -12,7 +13,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <memory>
 #include <random>
 #include <span>
 #include <vector>
@@ -47,20 +47,13 @@ double sum_of_words(const std::vector<double>& terms, std::size_t ranks) {
 }
 
 /// Kernels by which the losses of three micro-batches are these.
-class AwkwardLosses final : public device::Kernels {
+class AwkwardLosses final : public testing::ForwardingKernels {
  public:
-  const char* name() const override { return inner_->name(); }
-  device::Device& device() override { return inner_->device(); }
-  void compute(const device::Operation& operation) override { inner_->issue(operation); }
-  double sum_of_squares(const device::Tensor& x) override { return inner_->sum_of_squares(x); }
-  double sum(const device::Tensor& x) override { return inner_->sum(x); }
+  AwkwardLosses() : ForwardingKernels(device::make_reference_kernels()) {}
+
   void start_sum_of_squares(const device::Tensor&) override {}
   void start_sum(const device::Tensor&) override {}
   std::vector<double> finish_sums() override { return {0x1p53, 1, 1}; }
-  void synchronize() override { inner_->synchronize(); }
-
- private:
-  std::unique_ptr<device::Kernels> inner_ = device::make_reference_kernels();
 };
 
 }  // namespace

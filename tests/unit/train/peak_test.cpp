@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/peak/peak.hpp"
 
-#include "trireme/device/kernels.hpp"
-
+#include "support/forwarding_kernels.hpp"
 #include "support/temporary_folder.hpp"
 #include "train/peak/kept_peak.hpp"
 
@@ -17,26 +16,23 @@ using namespace trireme;
 namespace {
 
 /// A machine that is busy with something else during its first products.
-class BusyAtFirst final : public device::Kernels {
+class BusyAtFirst final : public testing::ForwardingKernels {
  public:
+  BusyAtFirst() : ForwardingKernels(device::make_cpu_kernels(1)) {}
+
   static constexpr int busy_products = 2;
   static constexpr std::chrono::milliseconds busy_time{300};
 
-  const char* name() const override { return inner_->name(); }
   void compute(const device::Operation& operation) override {
     if (operation.get_if<device::LinearForward>() == nullptr) {
-      inner_->issue(operation);
+      ForwardingKernels::compute(operation);
     } else if (products_++ < busy_products) {
       std::this_thread::sleep_for(busy_time);
     }
   }
-  double sum_of_squares(const device::Tensor& x) override { return inner_->sum_of_squares(x); }
-  double sum(const device::Tensor& x) override { return inner_->sum(x); }
-  void synchronize() override {}
   int products() const { return products_; }
 
  private:
-  std::unique_ptr<device::Kernels> inner_ = device::make_cpu_kernels(1);
   int products_ = 0;
 };
 

@@ -2,10 +2,10 @@
 // FP8 copies of weights that are kept for a step: the bits of copies made for every product, from
 // fewer kernels and with the memory that the plan says.
 #include "trireme/base/format.hpp"
-#include "trireme/device/kernels.hpp"
 #include "trireme/engine/measure.hpp"
 
 #include "mpi/training/fp8_options.hpp"
+#include "support/forwarding_kernels.hpp"
 #include "support/mpi/world.hpp"
 
 #include <catch2/catch.hpp>
@@ -35,21 +35,18 @@ engine::EngineOptions options_for(Architecture architecture, const layout::Mesh&
 }
 
 /// Counts operations by name, and passes all on.
-class CountingKernels final : public device::Kernels {
+class CountingKernels final : public ForwardingKernels {
  public:
-  const char* name() const override { return inner_->name(); }
+  CountingKernels() : ForwardingKernels(device::make_cpu_kernels(1)) {}
+
   void compute(const device::Operation& operation) override {
     ++counts_[operation.name()];
-    inner_->issue(operation);
+    ForwardingKernels::compute(operation);
   }
-  double sum_of_squares(const device::Tensor& x) override { return inner_->sum_of_squares(x); }
-  double sum(const device::Tensor& x) override { return inner_->sum(x); }
-  void synchronize() override {}
   int count(const std::string& operation) { return counts_[operation]; }
   void forget() { counts_.clear(); }
 
  private:
-  std::unique_ptr<device::Kernels> inner_ = device::make_cpu_kernels(1);
   std::map<std::string, int> counts_;
 };
 
