@@ -17,8 +17,8 @@
 
 using namespace trireme;
 using layout::Axis;
-using testing::Gathers;
 using testing::GatherLog;
+using testing::Gathers;
 using testing::PretendedEngine;
 using Kind = GatherLog::Event::Kind;
 using Catch::Matchers::Contains;

@@ -19,18 +19,23 @@ std::int64_t row_stride(const Tensor& tensor) {
   return rows.count() <= 1 ? std::max<std::int64_t>(rows.width(), 1) : rows.stride();
 }
 
+GemmDescriptor gemm_over(const Tensor& a, const Tensor& b, const Tensor& d) {
+  GemmDescriptor descriptor;
+  descriptor.stride_a = row_stride(a);
+  descriptor.stride_b = row_stride(b);
+  descriptor.stride_d = row_stride(d);
+  descriptor.in = b.dtype();
+  descriptor.out = d.dtype();
+  return descriptor;
+}
+
 /// y = x * transpose(w): d is y, [out, rows] to the library.
 GemmDescriptor forward_gemm(const Tensor& x, const Tensor& w, const Tensor& y) {
-  GemmDescriptor descriptor;
+  auto descriptor = gemm_over(w, x, y);
   descriptor.m = w.dim(0);
   descriptor.n = Rows(x).count();
   descriptor.k = w.dim(1);
   descriptor.transpose_a = true;
-  descriptor.stride_a = row_stride(w);
-  descriptor.stride_b = row_stride(x);
-  descriptor.stride_d = row_stride(y);
-  descriptor.in = x.dtype();
-  descriptor.out = y.dtype();
   return descriptor;
 }
 
@@ -51,30 +56,20 @@ GemmDescriptor quantised_gemm(const GemmCall& call) {
 
 /// dx = dy * w.
 GemmDescriptor input_gemm(const Tensor& dy, const Tensor& w, const Tensor& dx) {
-  GemmDescriptor descriptor;
+  auto descriptor = gemm_over(w, dy, dx);
   descriptor.m = w.dim(1);
   descriptor.n = Rows(dy).count();
   descriptor.k = w.dim(0);
-  descriptor.stride_a = row_stride(w);
-  descriptor.stride_b = row_stride(dy);
-  descriptor.stride_d = row_stride(dx);
-  descriptor.in = dy.dtype();
-  descriptor.out = dx.dtype();
   return descriptor;
 }
 
 /// dw += transpose(dy) * x.
 GemmDescriptor weight_gemm(const Tensor& dy, const Tensor& x, const Tensor& dw) {
-  GemmDescriptor descriptor;
+  auto descriptor = gemm_over(x, dy, dw);
   descriptor.m = dw.dim(1);
   descriptor.n = dw.dim(0);
   descriptor.k = Rows(x).count();
   descriptor.transpose_b = true;
-  descriptor.stride_a = row_stride(x);
-  descriptor.stride_b = row_stride(dy);
-  descriptor.stride_d = row_stride(dw);
-  descriptor.in = dy.dtype();
-  descriptor.out = dw.dtype();
   descriptor.accumulate = true;
   return descriptor;
 }
