@@ -4,8 +4,6 @@
 // spank.h has no extern "C", and needs the system's integer types.
 #include <sys/types.h>
 
-#include <cstdint>
-
 extern "C" {
 #include <slurm/spank.h>
 }

@@ -19,7 +19,6 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <system_error>
 
 namespace trireme::checkpoint {

@@ -5,7 +5,6 @@
 #include "trireme/base/philox.hpp"
 #include "trireme/device/kernels.hpp"
 
-#include <array>
 #include <cstdint>
 #include <cstring>
 

@@ -9,7 +9,6 @@
 #include "engine/graphs/graphs.hpp"
 #include "engine/totals/exact_sum.hpp"
 
-#include <deque>
 #include <functional>
 #include <memory>
 #include <vector>

@@ -4,7 +4,6 @@
 
 #include "parts.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 namespace trireme::engine {

@@ -3,10 +3,8 @@
 
 #include "trireme/launch/resource_request.hpp"
 
-#include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 /// Options of srun, sbatch and salloc as getopt_long reads them. Private to the room.

@@ -11,7 +11,6 @@
 #include "text.hpp"
 
 #include <algorithm>
-#include <limits>
 
 namespace trireme::launch {
 namespace {

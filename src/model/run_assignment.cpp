@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/model/run_assignment.hpp"
 
-#include <algorithm>
-
 namespace trireme::model {
 
 using layout::Axis;

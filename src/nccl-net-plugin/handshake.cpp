@@ -6,7 +6,6 @@
 
 #include <sys/random.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 

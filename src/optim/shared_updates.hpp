@@ -9,7 +9,6 @@
 
 #include "gram_steps.hpp"
 
-#include <cstdint>
 #include <optional>
 #include <vector>
 

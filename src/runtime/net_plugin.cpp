@@ -4,7 +4,6 @@
 #include "trireme/base/file.hpp"
 #include "trireme/base/text.hpp"
 
-#include <algorithm>
 #include <array>
 
 namespace trireme::runtime {

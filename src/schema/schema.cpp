@@ -8,7 +8,6 @@
 
 #include "keys.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cctype>
 #include <map>

@@ -11,7 +11,6 @@
 
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <span>
 
 namespace trireme::store {

@@ -12,7 +12,6 @@
 #include "store/s3_xml.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <ctime>
 #include <utility>
 

@@ -5,7 +5,6 @@
 
 #include "facts.hpp"
 
-#include <algorithm>
 #include <map>
 
 namespace trireme::track {

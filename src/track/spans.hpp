@@ -7,7 +7,6 @@
 #include "rows.hpp"
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>

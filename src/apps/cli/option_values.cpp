@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cmath>
-#include <limits>
 
 namespace trireme::apps {
 namespace {

@@ -14,7 +14,6 @@
 
 #include <filesystem>
 #include <memory>
-#include <system_error>
 
 namespace trireme::apps {
 namespace {

@@ -19,7 +19,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <mutex>
 
 namespace trireme::checkpoint {
 namespace {

@@ -21,7 +21,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <string_view>
 #include <utility>
 #include <vector>
 

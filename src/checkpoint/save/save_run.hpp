@@ -9,7 +9,6 @@
 #include "checkpoint/tier/copies.hpp"
 
 #include <chrono>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>

@@ -12,7 +12,6 @@
 #include <cmath>
 #include <cstring>
 #include <iterator>
-#include <limits>
 #include <optional>
 #include <set>
 #include <span>

@@ -7,9 +7,7 @@
 #include <chrono>
 #include <cstring>
 #include <limits>
-#include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 namespace trireme::comm {

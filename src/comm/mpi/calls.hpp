@@ -6,10 +6,8 @@
 #include <mpi.h>
 
 #include <optional>
-#include <source_location>
 #include <span>
 #include <string>
-#include <vector>
 
 /// Wrappers of all MPI functions that Trireme uses, one each, whose failures throw base::Error.
 namespace trireme::comm::mpi {

@@ -6,7 +6,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <string>
 #include <vector>
 
 namespace trireme::comm::nccl {

@@ -6,8 +6,6 @@
 #include "comm/nccl/operation.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <utility>
 #include <vector>
 

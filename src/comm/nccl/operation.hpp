@@ -3,7 +3,6 @@
 
 #include "comm/nccl/comm_stream.hpp"
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>

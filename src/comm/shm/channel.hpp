@@ -4,9 +4,7 @@
 #include "comm/shm/segment.hpp"
 #include "comm/watchdog/node_status.hpp"
 
-#include <atomic>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 namespace trireme::comm {

@@ -5,7 +5,6 @@
 #include "comm/shm/channel.hpp"
 #include "comm/shm/streaming_copy.hpp"
 
-#include <optional>
 #include <vector>
 
 namespace trireme::comm {

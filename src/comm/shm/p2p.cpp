@@ -4,7 +4,7 @@
 #include "comm/core/tensor_checks.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <atomic>
 
 namespace trireme::comm {
 namespace {

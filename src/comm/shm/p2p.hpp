@@ -5,8 +5,6 @@
 #include "comm/shm/segment.hpp"
 #include "comm/shm/streaming_copy.hpp"
 
-#include <atomic>
-#include <cstdint>
 #include <deque>
 #include <memory>
 #include <vector>

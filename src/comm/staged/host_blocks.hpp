@@ -4,7 +4,6 @@
 #include "trireme/device/device.hpp"
 
 #include <cstddef>
-#include <optional>
 #include <utility>
 #include <vector>
 

@@ -2,7 +2,6 @@
 #include "comm/watchdog/addresses.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <span>
 
 namespace trireme::comm {

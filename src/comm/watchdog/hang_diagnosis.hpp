@@ -5,8 +5,6 @@
 #include "comm/core/world.hpp"
 #include "comm/mpi/calls.hpp"
 
-#include <array>
-#include <chrono>
 #include <functional>
 #include <list>
 #include <map>

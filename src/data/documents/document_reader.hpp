@@ -8,7 +8,6 @@
 #include "data/tokenizer/text/regex.hpp"
 #include "data/tokens/mapped_file.hpp"
 
-#include <deque>
 #include <filesystem>
 #include <memory>
 #include <optional>

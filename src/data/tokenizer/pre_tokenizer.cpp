@@ -6,8 +6,6 @@
 #include "data/documents/json_fields.hpp"
 #include "data/tokenizer/text/known_patterns.hpp"
 
-#include <algorithm>
-
 namespace trireme::data {
 namespace {
 

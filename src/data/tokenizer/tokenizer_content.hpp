@@ -8,7 +8,6 @@
 #include "data/tokenizer/pre_tokenizer.hpp"
 #include "data/tokenizer/tokenizer_json.hpp"
 
-#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>

@@ -3,7 +3,6 @@
 
 #include "trireme/base/contract.hpp"
 
-#include <algorithm>
 #include <span>
 
 namespace trireme::engine {

@@ -6,7 +6,6 @@
 #include "ownership/plans/shard_writer.hpp"
 
 #include <span>
-#include <vector>
 
 namespace trireme::ownership {
 

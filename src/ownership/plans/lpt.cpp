@@ -8,7 +8,6 @@
 #include "ownership/plans/shard_writer.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 namespace trireme::ownership {
 namespace {

@@ -5,7 +5,6 @@
 #include "track/rows.hpp"
 
 #include <initializer_list>
-#include <optional>
 #include <string>
 
 namespace trireme::track {

@@ -8,7 +8,6 @@
 
 #include "train/peak/kept_peak.hpp"
 
-#include <algorithm>
 #include <chrono>
 
 namespace trireme::train {

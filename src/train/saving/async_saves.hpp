@@ -11,7 +11,6 @@
 #include "train/requests.hpp"
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <future>

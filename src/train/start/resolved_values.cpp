@@ -8,8 +8,6 @@
 #include "trireme/optim/optimizer.hpp"
 #include "trireme/schema/value.hpp"
 
-#include <filesystem>
-
 namespace trireme::train {
 namespace {
 

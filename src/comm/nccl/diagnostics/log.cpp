@@ -11,7 +11,6 @@
 #include <array>
 #include <cctype>
 #include <cstdlib>
-#include <utility>
 
 namespace trireme::comm {
 namespace {

@@ -9,7 +9,6 @@
 #include <oneapi/dnnl/dnnl.hpp>
 #include <oneapi/dnnl/dnnl_debug.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <vector>

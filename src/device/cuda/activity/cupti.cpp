@@ -9,7 +9,6 @@
 #include <cuda.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <mutex>
 #include <new>
 

@@ -5,9 +5,6 @@
 
 #include <cublasLt.h>
 
-#include <memory>
-#include <string>
-
 namespace trireme::device::cuda {
 
 /// Functions of cuBLASLt that GEMMs use. The library is opened when a GPU is set up, not

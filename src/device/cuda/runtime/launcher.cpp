@@ -4,7 +4,6 @@
 #include "device/cuda/runtime/cuda_device.hpp"
 
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 namespace trireme::device::cuda {

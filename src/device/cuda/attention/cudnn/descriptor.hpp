@@ -3,8 +3,6 @@
 
 #include "device/cuda/attention/cudnn/abi.hpp"
 
-#include <array>
-#include <concepts>
 #include <span>
 #include <string>
 #include <vector>

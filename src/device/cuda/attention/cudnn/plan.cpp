@@ -6,7 +6,6 @@
 #include "trireme/base/format.hpp"
 
 #include <algorithm>
-#include <optional>
 
 namespace trireme::device::cudnn {
 namespace {
