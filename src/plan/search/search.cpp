@@ -164,10 +164,11 @@ base::Status check(const config::Config& config, const predict::Machine& machine
         "and auto is another one for each); set it to the sequences of a step");
   }
   if (config.options().parallel.context > 1) {
-    return base::usage_failure(format(
-        "parallel.context = {} does not go with a search (it does not divide sequences yet, because "
-        "their step is not predicted); set parallel.context=1",
-        config.options().parallel.context));
+    return base::usage_failure(
+        format("parallel.context = {} does not go with a search (it does not divide sequences yet, "
+               "because "
+               "their step is not predicted); set parallel.context=1",
+               config.options().parallel.context));
   }
   if (request.objective == Objective::cost && machine.site.node_hour <= 0) {
     return base::usage_failure(format(
