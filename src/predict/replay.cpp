@@ -104,7 +104,7 @@ class Replay {
   }
 
   /// Gathers that begin with the rank's next piece; null where no units take turns.
-  const UnitTurn* turn(std::size_t rank) const {
+  const PlaceTurn* turn(std::size_t rank) const {
     const auto& turns = input_.plans[index_of(input_.ranks[rank].stage)].turns;
     const auto& state = states_[rank];
     return turns.empty() ? nullptr : &turns[state.action][state.piece];
@@ -122,9 +122,9 @@ class Replay {
     auto& state = states_[rank];
     state.gather.reset();
     if (is_done(rank)) return;
-    if (const auto* const unit = turn(rank)) {
-      if (unit->waits) state.gather = state.ahead;
-      if (unit->own > Time::zero()) state.gather = issue(rank, state.stream, unit->own);
+    if (const auto* const place = turn(rank)) {
+      if (place->waits) state.gather = state.ahead;
+      if (place->own > Time::zero()) state.gather = issue(rank, state.stream, place->own);
       return;
     }
     const auto& piece = pieces(rank)[state.piece];

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <utility>
 
 namespace trireme::predict {
@@ -22,8 +23,6 @@ struct ChunkPart {
   enum class Kind { table, layer, head };
   Kind kind = Kind::layer;
 };
-
-constexpr int layer_slots = 2;
 
 class StagePlanner {
  public:
@@ -46,18 +45,22 @@ class StagePlanner {
     StagePlan plan;
     int first_layer = 0;
     double elements = 0;
-    std::vector<RingUnit> units;
-    std::vector<std::vector<UnitReading>> readings;
+    std::vector<RingPlace> places;
+    std::vector<std::vector<PlaceReading>> readings;
+    const int layers = std::accumulate(
+        chunks.begin(), chunks.end(), 0,
+        [](int sum, const layout::LayerRange& each) { return sum + each.end - each.begin; });
     for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
       const layout::ChunkPlace place{stage, static_cast<int>(chunk)};
       const auto parts = parts_of(chunks[chunk], first_layer, place);
       first_layer += chunks[chunk].end - chunks[chunk].begin;
       for (const auto& part : parts) elements += part.elements;
       plan.chunks.push_back(chunk_plan(parts));
-      if (has_ring_) readings.push_back(readings_of(parts, units));
+      if (has_ring_) readings.push_back(readings_of(parts, layers, places));
     }
     if (has_ring_) {
-      plan.turns = unit_turns(schedule_.actions[static_cast<std::size_t>(stage)], units, readings);
+      plan.turns =
+          place_turns(schedule_.actions[static_cast<std::size_t>(stage)], places, readings);
     }
     plan.end = end_of_step(workload_, costs_, data_, elements, norm);
     return plan;
@@ -69,24 +72,51 @@ class StagePlanner {
     return data_.exists() && workload_.program.sharding == Sharding::parameters && !has_ring_;
   }
 
-  /// Layers take turns in two slots, the table and the head in a third. A head that reads the
-  /// stage's table has none of its own.
-  std::vector<UnitReading> readings_of(const std::vector<ChunkPart>& parts,
-                                       std::vector<RingUnit>& units) const {
-    std::vector<UnitReading> readings;
+  /// Layers take turns in two parts of the ring, the last one in the first (engine::Units). Table
+  /// and head lie over both where a unit takes all micro-batches before the next, else behind them.
+  /// A head that reads the stage's table has none of its own.
+  std::vector<PlaceReading> readings_of(const std::vector<ChunkPart>& parts, int layers,
+                                        std::vector<RingPlace>& places) const {
+    const double layer = workload_.shape.layer_parameters() / workload_.degrees.tensor;
+    const double vocabulary_begin =
+        is_breadth_first(workload_) && !shares_table() ? 0 : std::min(layers, 2) * layer;
+    int layers_before = 0;
+    for (const auto& place : places) layers_before += place.is_layer ? 1 : 0;
+    std::vector<PlaceReading> readings;
     for (const auto& part : parts) {
       const bool is_layer = part.kind == ChunkPart::Kind::layer;
       if (part.kind == ChunkPart::Kind::head && part.elements == 0) {
         readings.push_back({0, false});
         continue;
       }
-      const auto layers = std::count_if(
-          units.begin(), units.end(), [](const RingUnit& unit) { return unit.slot < layer_slots; });
-      readings.push_back({units.size(), is_layer});
-      units.push_back({is_layer ? static_cast<int>(layers % layer_slots) : layer_slots,
-                       data_.gather_in_buckets(part.elements)});
+      readings.push_back({places.size(), is_layer});
+      if (is_layer) {
+        const double begin = (layers - 1 - layers_before++) % 2 == 0 ? 0 : layer;
+        places.push_back(
+            {{{begin, begin + layer, data_.gather_in_buckets(part.elements)}}, is_layer});
+      } else {
+        places.push_back({vocabulary_blocks(part.elements, vocabulary_begin), is_layer});
+      }
     }
     return readings;
+  }
+
+  bool shares_table() const {
+    return workload_.shape.tied_head && placement_.first_stage() == placement_.last_stage();
+  }
+
+  /// Buckets of a table, each gathered by itself; one that two stages share is one.
+  std::vector<RingUnit> vocabulary_blocks(double elements, double begin) const {
+    const auto block = static_cast<double>(workload_.program.bucket_elements);
+    const bool is_cut = shares_table() || !workload_.shape.tied_head;
+    std::vector<RingUnit> units;
+    double rest = elements;
+    for (; is_cut && rest >= 2 * block; rest -= block) {
+      units.push_back({begin, begin + block, data_.gather(block)});
+      begin += block;
+    }
+    units.push_back({begin, begin + rest, data_.gather(rest)});
+    return units;
   }
 
   const Segment& layer_backward(const config::ActivationSet& again) {
@@ -123,12 +153,10 @@ class StagePlanner {
     }
     if (placement_.is_last(place)) {
       // One table serves both ends of the model where they are on one stage.
-      const bool shares_table =
-          shape.tied_head && placement_.first_stage() == placement_.last_stage();
       ChunkPart head{sum_of(operations_.head()),
                      sum_of(operations_.head_backward()),
                      {},
-                     shares_table ? 0 : table,
+                     shares_table() ? 0 : table,
                      ChunkPart::Kind::head};
       if (workload_.program.head_backward_in_forward) {
         head.forward.append(head.backward);

@@ -41,7 +41,7 @@ struct StagePlan {
   std::vector<ChunkPlan> chunks;
   StepEnd end;
   /// [action][piece], where units of weights take turns in a ring; else empty.
-  std::vector<std::vector<UnitTurn>> turns = {};
+  std::vector<std::vector<PlaceTurn>> turns = {};
 };
 
 /// Lists of a step's actions, and the layers of the chunks that they are of: [stage][chunk].

@@ -2,84 +2,108 @@
 #include "weight_ring.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 namespace trireme::predict {
 namespace {
 
-/// A piece that reads a unit, and which of the list's readings it is a part of: several in a row
+/// A piece that reads a place, and which of the list's readings it is a part of: several in a row
 /// are one.
 struct Reading {
-  std::size_t unit = 0;
+  std::size_t place = 0;
   std::size_t number = 0;
-  UnitTurn* turn = nullptr;
+  PlaceTurn* turn = nullptr;
 };
 
-/// Slots while a list of actions runs.
+bool overlap(const RingUnit& a, const RingUnit& b) {
+  return a.begin < b.end && b.begin < a.end;
+}
+
+/// The ring while a list of actions runs.
 class Ring {
  public:
-  Ring(const std::vector<RingUnit>& units, std::vector<std::size_t> order)
-      : units_(units), order_(std::move(order)) {
-    for (const auto& unit : units) {
-      slots_.resize(std::max(slots_.size(), static_cast<std::size_t>(unit.slot) + 1));
+  Ring(const std::vector<RingPlace>& places, std::vector<std::size_t> order)
+      : places_(places), order_(std::move(order)), states_(places.size()) {
+    for (std::size_t place = 0; place < places.size(); ++place) {
+      states_[place].resize(places[place].units.size(), State::elsewhere);
     }
   }
 
   void read(const Reading& reading) {
-    auto& slot = slot_of(reading.unit);
     auto& turn = *reading.turn;
-    if (slot.unit != reading.unit) {
-      slot = {reading.unit, true};
-      turn.own = units_[reading.unit].gather;
-    } else {
-      turn.waits = slot.is_under_way && units_[reading.unit].gather > Time::zero();
+    const auto& units = places_[reading.place].units;
+    auto& states = states_[reading.place];
+    for (std::size_t unit = 0; unit < units.size(); ++unit) {
+      turn.waits =
+          turn.waits || (states[unit] == State::under_way && units[unit].gather > Time::zero());
+      if (states[unit] == State::elsewhere) turn.own += gather(reading.place, unit);
     }
-    slot.is_under_way = false;
-    if (const auto next = next_gathered(reading)) {
-      slot_of(*next) = {*next, true};
-      turn.ahead = units_[*next].gather;
-    }
+    // Its own gathers end behind all that were under way.
+    if (turn.own > Time::zero()) turn.waits = false;
+    std::fill(states.begin(), states.end(), State::there);
+    turn.ahead = gather_ahead(reading);
   }
 
  private:
-  struct Slot {
-    std::optional<std::size_t> unit;
-    bool is_under_way = false;
-  };
-  Slot& slot_of(std::size_t unit) { return slots_[static_cast<std::size_t>(units_[unit].slot)]; }
+  enum class State : std::uint8_t { elsewhere, under_way, there };
 
-  /// Unit to gather beside this reading: the next one that is not there, if the slot is neither
-  /// being read nor read before.
-  std::optional<std::size_t> next_gathered(const Reading& reading) {
-    std::vector<bool> taken(slots_.size(), false);
-    taken[static_cast<std::size_t>(units_[reading.unit].slot)] = true;
-    const auto end = std::min(order_.size(), reading.number + 1 + slots_.size());
-    for (auto number = reading.number + 1; number < end; ++number) {
-      const auto unit = order_[number];
-      const auto& slot = slot_of(unit);
-      const auto place = static_cast<std::size_t>(units_[unit].slot);
-      if (slot.unit != unit) {
-        return taken[place] ? std::nullopt : std::optional(unit);
-      }
-      // One at a time.
-      if (slot.is_under_way) return std::nullopt;
-      taken[place] = true;
-    }
-    return std::nullopt;
+  /// Takes the unit's memory from all others.
+  Time gather(std::size_t place, std::size_t unit) {
+    const auto& own = places_[place].units[unit];
+    const auto loses = [&](const std::pair<std::size_t, std::size_t>& other) {
+      if (!overlap(own, places_[other.first].units[other.second])) return false;
+      states_[other.first][other.second] = State::elsewhere;
+      return true;
+    };
+    residents_.erase(std::remove_if(residents_.begin(), residents_.end(), loses), residents_.end());
+    residents_.emplace_back(place, unit);
+    states_[place][unit] = State::under_way;
+    return own.gather;
   }
 
-  const std::vector<RingUnit>& units_;
+  /// Gathers of units that the next places read, where no memory is read or was read before.
+  Time gather_ahead(const Reading& reading) {
+    // Layers have two places: what is read behind the next but one has none.
+    constexpr std::size_t most_ahead = 3;
+    Time ahead{};
+    std::vector<std::size_t> taken{reading.place};
+    const auto end = std::min(order_.size(), reading.number + 1 + most_ahead);
+    for (auto number = reading.number + 1; number < end; ++number) {
+      const auto place = order_[number];
+      bool all_there = true;
+      for (std::size_t unit = 0; unit < states_[place].size(); ++unit) {
+        const auto state = states_[place][unit];
+        if (state == State::elsewhere && is_free(place, unit, taken)) ahead += gather(place, unit);
+        all_there = all_there && state == State::there;
+      }
+      if (!all_there) break;
+      taken.push_back(place);
+    }
+    return ahead;
+  }
+
+  bool is_free(std::size_t place, std::size_t unit, const std::vector<std::size_t>& taken) const {
+    const auto& own = places_[place].units[unit];
+    return std::none_of(taken.begin(), taken.end(), [&](std::size_t other) {
+      const auto& units = places_[other].units;
+      return std::any_of(units.begin(), units.end(),
+                         [&](const RingUnit& each) { return &each != &own && overlap(own, each); });
+    });
+  }
+
+  const std::vector<RingPlace>& places_;
   std::vector<std::size_t> order_;
-  std::vector<Slot> slots_;
+  std::vector<std::vector<State>> states_;  // [place][unit]
+  /// Units that are there or under way: place and number.
+  std::vector<std::pair<std::size_t, std::size_t>> residents_;
 };
 
 }  // namespace
 
-std::vector<std::vector<UnitTurn>> unit_turns(const std::vector<layout::Action>& actions,
-                                              const std::vector<RingUnit>& units,
-                                              const std::vector<std::vector<UnitReading>>& chunks) {
-  std::vector<std::vector<UnitTurn>> turns(actions.size());
+std::vector<std::vector<PlaceTurn>> place_turns(
+    const std::vector<layout::Action>& actions, const std::vector<RingPlace>& places,
+    const std::vector<std::vector<PlaceReading>>& chunks) {
+  std::vector<std::vector<PlaceTurn>> turns(actions.size());
   std::vector<Reading> readings;
   std::vector<std::size_t> order;
   for (std::size_t index = 0; index < actions.size(); ++index) {
@@ -92,11 +116,11 @@ std::vector<std::vector<UnitTurn>> unit_turns(const std::vector<layout::Action>&
     for (std::size_t piece = 0; piece < pieces.size(); ++piece) {
       const auto& reading = pieces[is_forward ? piece : pieces.size() - 1 - piece];
       if (!is_forward && !reading.in_backward) continue;
-      if (order.empty() || order.back() != reading.unit) order.push_back(reading.unit);
-      readings.push_back({reading.unit, order.size() - 1, &turns[index][piece]});
+      if (order.empty() || order.back() != reading.place) order.push_back(reading.place);
+      readings.push_back({reading.place, order.size() - 1, &turns[index][piece]});
     }
   }
-  Ring ring(units, std::move(order));
+  Ring ring(places, std::move(order));
   for (const auto& reading : readings) ring.read(reading);
   return turns;
 }

@@ -7,36 +7,44 @@
 #include <cstddef>
 #include <vector>
 
-/// Units of weights that take turns in a ring, as the engine gathers them at ZeRO level 3
+/// Weights that take turns in a ring, as the engine gathers them at ZeRO level 3
 /// (engine/weights/gathered_weights.hpp). Private to the room.
 namespace trireme::predict {
 
-/// A table or a layer of a stage.
+/// Part of the weights of a place that is gathered at once: a layer, a block of a vocabulary.
 struct RingUnit {
-  int slot = 0;
+  /// Elements of the ring, [begin, end), that it takes turns in.
+  double begin = 0;
+  double end = 0;
   Time gather{};
 };
 
-/// Reading of a unit by a piece of a chunk.
-struct UnitReading {
-  std::size_t unit = 0;
+/// Weights that a piece reads at once: those of a table, a layer, a head.
+struct RingPlace {
+  std::vector<RingUnit> units;
+  bool is_layer = false;
+};
+
+/// Reading of a place by a piece of a chunk.
+struct PlaceReading {
+  std::size_t place = 0;
   bool in_backward = false;
 };
 
 /// Gathers that begin with a piece.
-struct UnitTurn {
-  /// That of its own unit, where it is neither there nor on its way; zero for none.
+struct PlaceTurn {
+  /// Those of units of its own place that are neither there nor on their way; zero for none.
   Time own{};
-  /// That of a unit that a later piece reads; zero for none.
+  /// Those of units that later pieces read; zero for none.
   Time ahead{};
-  /// Its unit is on its way, gathered ahead by a piece before.
+  /// Its place is on its way, gathered ahead by pieces before.
   bool waits = false;
 };
 
 /// [action][piece] of a stage's list. `chunks`: readings of each chunk's pieces in the order of
 /// forward; backward has them the other way round.
-std::vector<std::vector<UnitTurn>> unit_turns(const std::vector<layout::Action>& actions,
-                                              const std::vector<RingUnit>& units,
-                                              const std::vector<std::vector<UnitReading>>& chunks);
+std::vector<std::vector<PlaceTurn>> place_turns(
+    const std::vector<layout::Action>& actions, const std::vector<RingPlace>& places,
+    const std::vector<std::vector<PlaceReading>>& chunks);
 
 }  // namespace trireme::predict
