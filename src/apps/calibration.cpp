@@ -69,6 +69,10 @@ base::Result<double> step_seconds(const std::filesystem::path& run) {
                    run.string()));
 }
 
+base::Failure refused(const std::filesystem::path& run, const base::Failure& why) {
+  return base::usage_failure(base::format("run '{}': {}", run.string(), why.text));
+}
+
 base::Result<MeasuredStep> measured_step(const std::filesystem::path& run, const Machine& machine) {
   const auto seconds = step_seconds(run);
   if (!seconds) return seconds.failure();
@@ -78,14 +82,16 @@ base::Result<MeasuredStep> measured_step(const std::filesystem::path& run, const
                                                    .launched = {}});
   if (!config) return config.failure();
   if (auto status = check_backend(*config, machine); !status.ok()) {
-    return base::usage_failure(base::format("run '{}': {}", run.string(), status.failure().text));
+    return refused(run, status.failure());
   }
   const auto model = train::model_from(*config);
   if (!model) return model.failure();
   const auto ranks = static_cast<int>(config::least_world(*config));
   const auto memory = plan::plan_memory(*config, *model, ranks, {.only = base::Rank{0}});
   if (!memory) return memory.failure();
-  if (auto status = plan::check_predicted(memory->options); !status.ok()) return status.failure();
+  if (auto status = plan::check_predicted(memory->options); !status.ok()) {
+    return refused(run, status.failure());
+  }
   MeasuredStep step{machine, plan::workload_of(memory->options, machine), *seconds};
   const auto standing = predict::predict_step(step.machine, step.workload);
   if (!standing) return standing.failure();

@@ -80,6 +80,12 @@ base::Result<ChosenLayout> with_chosen_layout(const config::Config& config, int 
         "configs/machines or what trireme preflight --machine-out writes, or give a value",
         keys.front()));
   }
+  if (!config.options().parallel.stage_layers.empty()) {
+    return base::usage_failure(base::format(
+        "parallel.stage_layers does not go with {} = auto (layouts are compared with layers "
+        "divided over stages by their work); leave it out, or give values for what is auto",
+        keys.front()));
+  }
   const auto described = predict::read_machine(file);
   if (!described) return described.failure();
   const auto model = train::model_from(config);
@@ -101,6 +107,15 @@ base::Result<ChosenLayout> with_chosen_layout(const config::Config& config,
                                               const base::Environment& environment) {
   const auto identity = runtime::identify(environment);
   if (!identity) return identity.failure();
+  const auto keys = keys_to_choose(config);
+  if (keys.empty()) return ChosenLayout{config, {}};
+  if (identity->launcher != runtime::Launcher::none && !identity->announced_tasks) {
+    return base::usage_failure(base::format(
+        "{} = auto needs a number of ranks before MPI starts, which {} does not announce (a "
+        "layout is chosen for them); start with mpirun or srun, or give the values that trireme "
+        "plan --search finds",
+        keys.front(), runtime::name(identity->launcher)));
+  }
   return with_chosen_layout(config, identity->announced_tasks.value_or(1));
 }
 

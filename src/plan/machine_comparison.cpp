@@ -23,13 +23,7 @@ bool allows(const predict::Machine& machine, const std::string& data) {
 /// Ranks that the request is of on a machine.
 base::Result<int> ranks_on(const predict::Machine& machine, const ComparisonRequest& request) {
   if (request.nodes == 0) return request.ranks;
-  if (machine.node.computes_on_cores()) {
-    return base::usage_failure(
-        format("--nodes does not go with machine {}, whose cores compute (as many ranks run on "
-               "them as one starts); give --ranks",
-               machine.name));
-  }
-  return request.nodes * machine.node.gpus;
+  return ranks_of_nodes(machine, request.nodes);
 }
 
 double figure_of(const ComparedMachine& compared, Objective objective) {
@@ -104,6 +98,7 @@ base::Result<std::vector<ComparedMachine>> compare_machines(const config::Config
       if (compared.best) {
         compared.run = estimate_run(*machine, tenure, run_size(config.options(), model, *ranks),
                                     *compared.best->step);
+        if (!compared.run.ends()) compared.left_out = plan::text(compared.run);
       }
       all.push_back(std::move(compared));
     }

@@ -6,6 +6,7 @@
 #include "trireme/optim/rule.hpp"
 #include "trireme/predict/failures.hpp"
 
+#include <limits>
 #include <utility>
 
 namespace trireme::plan {
@@ -19,6 +20,8 @@ constexpr double minute = 60;
 constexpr double day = 24 * hour;
 constexpr double percent = 100;
 constexpr double thousand = 1000;
+/// Part of the time below which nobody waits for what is left of it.
+constexpr double least_share = 1e-6;
 
 predict::SaveTimes save_times(const predict::Machine& machine, const RunSize& run, int nodes) {
   const double of_node = run.state_bytes / nodes;
@@ -27,8 +30,10 @@ predict::SaveTimes save_times(const predict::Machine& machine, const RunSize& ru
   return {.stall = of_node / machine.node.host_copy, .write = write};
 }
 
-/// Watts of a node, by the time in which a rank waits.
+/// Watts of a node, by the time in which a rank waits. A file that does not say what waiting takes
+/// has it taken for computing.
 double watts_of(const predict::Site& site, const predict::StepPrediction& step) {
+  if (site.idle_watts == 0) return site.busy_watts;
   const auto waits = step.parts[Part::pipeline] + step.parts[Part::bubble] + step.parts[Part::data];
   const double idle = predict::seconds_of(waits) / predict::seconds_of(step.total());
   return idle * site.idle_watts + (1 - idle) * site.busy_watts;
@@ -61,6 +66,10 @@ RunEstimate estimate_run(const predict::Machine& machine, Tenure tenure, const R
     estimate.failure_hours = failures.between / hour;
     estimate.save_minutes = interval / minute;
   }
+  if (estimate.effective < least_share) {
+    estimate.hours = std::numeric_limits<double>::infinity();
+    return estimate;
+  }
   const double seconds = static_cast<double>(run.steps) * predict::seconds_of(step.total());
   estimate.hours = seconds / hour / estimate.effective;
   const double node_hours = estimate.hours * estimate.nodes;
@@ -75,6 +84,12 @@ RunEstimate estimate_run(const predict::Machine& machine, Tenure tenure, const R
 }
 
 std::string text(const RunEstimate& estimate) {
+  if (!estimate.ends()) {
+    return base::format(
+        "the run does not end on {}: a failure every {:.3g} h leaves no time for steps between a "
+        "restart and a save",
+        base::counted(estimate.nodes, "node"), *estimate.failure_hours);
+  }
   auto text = base::format("{:.4g} h on {}", estimate.hours, base::counted(estimate.nodes, "node"));
   if (estimate.cost) text += base::format(", {:.4g} of money", *estimate.cost);
   if (estimate.kwh) text += base::format(", {:.4g} kWh", *estimate.kwh);
@@ -87,8 +102,9 @@ std::string text(const RunEstimate& estimate) {
 }
 
 base::Json to_json(const RunEstimate& estimate) {
-  base::Json json{
-      {"nodes", estimate.nodes}, {"hours", estimate.hours}, {"effective", estimate.effective}};
+  base::Json json{{"nodes", estimate.nodes},
+                  {"hours", estimate.ends() ? base::Json(estimate.hours) : base::Json()},
+                  {"effective", estimate.effective}};
   const auto add = [&](const char* name, const std::optional<double>& value) {
     if (value) json[name] = *value;
   };

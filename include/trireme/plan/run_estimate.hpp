@@ -7,6 +7,7 @@
 #include "trireme/predict/step.hpp"
 #include "trireme/schema/options.hpp"
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,7 +20,8 @@ enum class Tenure { own, spot };
 /// Time, money and energy of a whole run.
 struct RunEstimate {
   int nodes = 1;
-  /// All of it: steps, saves, restarts, and what failures make it do again.
+  /// All of it: steps, saves, restarts, and what failures make it do again; infinite where they
+  /// leave no time for steps.
   double hours = 0;
   /// Part of them in which steps are done that stay.
   double effective = 1;
@@ -31,6 +33,8 @@ struct RunEstimate {
   std::optional<double> cost;
   std::optional<double> kwh;
   std::optional<double> kg_co2;
+
+  bool ends() const { return std::isfinite(hours); }
 };
 
 /// Step and ranks of a run, and the bytes of its checkpoint.
@@ -48,9 +52,11 @@ RunSize run_size(const schema::Options& keys, const model::ModelConfig& model, i
 RunEstimate estimate_run(const predict::Machine& machine, Tenure tenure, const RunSize& run,
                          const predict::StepPrediction& step);
 
-/// "12.3 h on 8 nodes, 98.9 % of them training; a failure every 31 h, a save every 14 min".
+/// "12.3 h on 8 nodes, 98.9 % of them training; a failure every 31 h, a save every 14 min"; of one
+/// that does not end, that.
 std::string text(const RunEstimate& estimate);
-/// {"nodes", "hours", "effective", "failure_hours", "save_minutes", "cost", "kwh", "kg_co2e"}.
+/// {"nodes", "hours" (null without an end), "effective", "failure_hours", "save_minutes", "cost",
+/// "kwh", "kg_co2e"}.
 base::Json to_json(const RunEstimate& estimate);
 
 }  // namespace trireme::plan

@@ -76,6 +76,13 @@ struct SearchResult {
   schema::Options keys;
 };
 
+/// Ranks on which a search may be.
+inline constexpr int most_searched_ranks = 1 << 20;
+
+/// Ranks of so many nodes of a machine with GPUs, all of them used. The failure (usage) says why
+/// there are none, or too many.
+base::Result<int> ranks_of_nodes(const predict::Machine& machine, int nodes);
+
 /// Compares all legal layouts of a model on a machine: memory as plan_memory() has it, steps as
 /// predict_step() does, in ascending order of a bound that no step is shorter than. The failure
 /// (usage) names the key that a search cannot do without, or says that no layout fits.

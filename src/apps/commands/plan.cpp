@@ -89,20 +89,7 @@ base::Result<int> searched_ranks(const PlanOptions& options, const predict::Mach
     return base::usage_failure(
         "--search needs a number of ranks (a layout fills all of them); give --ranks, or --nodes");
   }
-  if (machine.node.computes_on_cores()) {
-    return base::usage_failure(
-        base::format("--nodes does not go with machine {}, whose cores compute (as many ranks run "
-                     "on them as one starts); give --ranks",
-                     machine.name));
-  }
-  const auto ranks = std::int64_t{options.nodes} * machine.node.gpus;
-  if (ranks > most_ranks) {
-    return base::usage_failure(
-        base::format("--nodes {} of {} GPUs are {} ranks, more than {}; "
-                     "give fewer",
-                     options.nodes, machine.node.gpus, ranks, most_ranks));
-  }
-  return static_cast<int>(ranks);
+  return plan::ranks_of_nodes(machine, options.nodes);
 }
 
 /// The machine's file: the option's, or else the key's.

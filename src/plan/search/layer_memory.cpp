@@ -97,21 +97,24 @@ LayoutMemory::State LayoutMemory::layer_state(const engine::EngineOptions& optio
   const int tensor = mesh.degree(Axis::tensor);
   // One stage has all tables, and at ZeRO level 3 shards of gradients.
   const int stages = std::min(2, mesh.degree(Axis::pipeline));
-  const Key key{tensor, mesh.degree(Axis::data), options.sharding.zero_level,
-                keeps_weight_copies(options) ? 1 : 0, stages};
+  const bool has_owners = optim::traits(options.sharding.rule.kind).updates_matrices;
+  const Key key{tensor,
+                mesh.degree(Axis::data),
+                options.sharding.zero_level,
+                keeps_weight_copies(options) ? 1 : 0,
+                stages,
+                has_owners ? static_cast<std::int64_t>(options.sharding.assignment) : -1};
   return found_or_made(states_, key, [&] {
     auto small = options;
     small.sharding.mesh = layout::Mesh::of(stages, mesh.degree(Axis::data), tensor);
     small.sharding.sequence_parallel = model::SequenceParallel::off;
-    const bool has_owners = optim::traits(options.sharding.rule.kind).updates_matrices;
     // Owners of whole matrices have more than others.
     const auto bytes =
         has_owners
             ? of_layers(std::move(small), {device::Purpose::parameters, device::Purpose::gradients})
             : of_layers(std::move(small), {device::Purpose::parameters, device::Purpose::gradients,
                                            device::Purpose::optimizer});
-    return State{bytes.layer + (has_owners ? mean_owned_of_layer(options) : 0),
-                 stages == 1 ? bytes.rest : 0};
+    return State{bytes.layer + (has_owners ? mean_owned_of_layer(options) : 0), bytes.rest};
   });
 }
 
@@ -125,7 +128,9 @@ std::size_t LayoutMemory::least_of_stage(const engine::EngineOptions& options, c
     }
   }
   const auto [of_layer, rest] = layer_state(options);
-  const auto state = static_cast<std::size_t>(layer) * of_layer + (layer > 1 ? rest : 0);
+  // One layer alone has no second place in the ring of weights.
+  const bool has_rest = stage.is_first && layer > 1;
+  const auto state = static_cast<std::size_t>(layer) * of_layer + (has_rest ? rest : 0);
   // Buckets of gradients are filled up, whose ends fall otherwise.
   constexpr std::size_t hundred = 100;
   return state - state / hundred + activations;

@@ -80,7 +80,7 @@ LayoutMemory::Stages LayoutMemory::stage_of_units(const engine::EngineOptions& o
 
 LayoutMemory::Stages LayoutMemory::stages_of(const engine::EngineOptions& options,
                                              int micro_batches) {
-  if (options.sharding.divides_gradients()) return stage_of_units(options);
+  if (options.sharding.takes_units_in_turn()) return stage_of_units(options);
   const auto placement =
       engine::placement_of(options.schedule, options.sharding.mesh.degree(Axis::pipeline));
   // One stage runs 1f1b, whichever schedule is asked for.
@@ -114,7 +114,7 @@ int LayoutMemory::micro_batches_measured(const engine::EngineOptions& options) {
   const int all = options.schedule.micro_batches;
   // They hold those of all.
   if (options.schedule.kind == layout::ScheduleKind::gpipe) return all;
-  if (options.sharding.divides_gradients()) return all;
+  if (options.sharding.takes_units_in_turn()) return all;
   const int stages = options.sharding.mesh.degree(Axis::pipeline);
   constexpr int rounds = 4;
   const int many = std::min(all, rounds * stages);
@@ -163,7 +163,7 @@ engine::MemoryUse LayoutMemory::use_in_turn(const engine::EngineOptions& options
 
 engine::MemoryUse LayoutMemory::use_of(const engine::EngineOptions& options, const Stage& stage,
                                        const Member& member, int micro_batches) {
-  if (options.sharding.divides_gradients() && options.schedule.micro_batches > few_in_turn) {
+  if (options.sharding.takes_units_in_turn() && options.schedule.micro_batches > few_in_turn) {
     return use_in_turn(options, member);
   }
   const auto& mesh = options.sharding.mesh;
@@ -207,21 +207,32 @@ std::size_t LayoutMemory::stage_bytes(const engine::EngineOptions& options, cons
   return all;
 }
 
+std::vector<LayoutMemory::Stage> LayoutMemory::largest_first(const engine::EngineOptions& options,
+                                                             const std::vector<Stage>& stages) {
+  std::vector<std::pair<std::size_t, Stage>> descending;
+  for (const auto& stage : stages) {
+    const auto needs_no_less = [&](const Stage& other) {
+      return other.covers(stage) && (!stage.covers(other) || other.index < stage.index);
+    };
+    if (std::any_of(stages.begin(), stages.end(), needs_no_less)) continue;
+    descending.emplace_back(least_of_stage(options, stage), stage);
+  }
+  std::stable_sort(descending.begin(), descending.end(),
+                   [](const auto& one, const auto& other) { return one.first > other.first; });
+  std::vector<Stage> sorted;
+  for (auto& [least, stage] : descending) sorted.push_back(std::move(stage));
+  return sorted;
+}
+
 std::size_t LayoutMemory::needed(const engine::EngineOptions& options, std::size_t enough) {
   const int micro_batches = micro_batches_measured(options);
   const auto stages = stages_of(options, micro_batches);
   std::size_t result = 0;
-  for (const auto& stage : *stages) {
-    if (result > enough) return result;
-    if (owner_ == Owner::node) {
-      result += stage_bytes(options, stage, micro_batches);
-      continue;
-    }
-    const auto needs_no_less = [&](const Stage& other) {
-      return other.covers(stage) && (!stage.covers(other) || other.index < stage.index);
-    };
-    if (std::any_of(stages->begin(), stages->end(), needs_no_less)) continue;
-    result = std::max(result, stage_bytes(options, stage, micro_batches));
+  const bool adds_up = owner_ == Owner::node;
+  for (const auto& stage : adds_up ? *stages : largest_first(options, *stages)) {
+    if (result > enough) break;
+    const auto bytes = stage_bytes(options, stage, micro_batches);
+    result = adds_up ? result + bytes : std::max(result, bytes);
   }
   return result;
 }

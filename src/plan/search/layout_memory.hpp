@@ -34,8 +34,8 @@ class LayoutMemory {
   /// Bytes of the largest rank, or of all ranks. What is more than `enough` is found early: the
   /// result may then be less than all, but more than that.
   std::size_t needed(const engine::EngineOptions& options, std::size_t enough);
-  /// Bytes that needed() does not fall below, found without running the layout: those of its layers
-  /// alone.
+  /// Bytes that needed() does not fall below, found without running the layout: those of its
+  /// layers, and on the first stage of its table, too.
   std::size_t least(const engine::EngineOptions& options);
   /// [stage]: bytes of its largest rank.
   std::vector<std::size_t> largest_by_stage(const engine::EngineOptions& options);
@@ -66,8 +66,8 @@ class LayoutMemory {
     int count = 1;
   };
 
-  /// Bytes of weights, gradients and states: of a layer, and of all else on one stage of two layers
-  /// at least.
+  /// Bytes of weights, gradients and states: of a layer, and of all else on the first stage, of two
+  /// layers at least.
   struct State {
     std::size_t layer = 0;
     std::size_t rest = 0;
@@ -108,6 +108,9 @@ class LayoutMemory {
                                 const config::ActivationSet& again);
   State layer_state(const engine::EngineOptions& options);
   std::size_t least_of_stage(const engine::EngineOptions& options, const Stage& stage);
+  /// Stages that no other one covers, in descending order of the least that they take.
+  std::vector<Stage> largest_first(const engine::EngineOptions& options,
+                                   const std::vector<Stage>& stages);
 
   /// Value under the key, made outside of the lock where there is none.
   template <typename Value, typename Make>

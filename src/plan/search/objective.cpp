@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "objective.hpp"
 
+#include "trireme/base/format.hpp"
 #include "trireme/base/suggest.hpp"
 #include "trireme/device/library_memory.hpp"
 
@@ -18,6 +19,22 @@ Score score_of(Objective objective, const predict::Machine& machine, int ranks, 
       return {static_cast<double>(ranks), seconds};
   }
   return {};
+}
+
+base::Result<int> ranks_of_nodes(const predict::Machine& machine, int nodes) {
+  if (machine.node.computes_on_cores()) {
+    return base::usage_failure(
+        base::format("--nodes does not go with machine {}, whose cores compute (as many ranks run "
+                     "on them as one starts); give --ranks",
+                     machine.name));
+  }
+  const auto ranks = std::int64_t{nodes} * machine.node.gpus;
+  if (ranks > most_searched_ranks) {
+    return base::usage_failure(
+        base::format("--nodes {} of {} GPUs are {} ranks, more than {}; give fewer", nodes,
+                     machine.node.gpus, ranks, most_searched_ranks));
+  }
+  return static_cast<int>(ranks);
 }
 
 double cost_of_step(const predict::Machine& machine, int ranks, double seconds) {

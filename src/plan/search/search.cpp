@@ -6,6 +6,7 @@
 #include "trireme/engine/from_config.hpp"
 
 #include "reasons.hpp"
+#include "refusals.hpp"
 #include "searcher.hpp"
 
 #include <algorithm>
@@ -155,30 +156,6 @@ class Judge {
   Explained explained_best_;
 };
 
-base::Status check(const config::Config& config, const predict::Machine& machine,
-                   const SearchRequest& request) {
-  if (!config.options().train.global_batch) {
-    return base::usage_failure(
-        "train.global_batch = auto does not go with a search (layouts are compared for the same "
-        "batch, "
-        "and auto is another one for each); set it to the sequences of a step");
-  }
-  if (config.options().parallel.context > 1) {
-    return base::usage_failure(
-        format("parallel.context = {} does not go with a search (it does not divide sequences yet, "
-               "because "
-               "their step is not predicted); set parallel.context=1",
-               config.options().parallel.context));
-  }
-  if (request.objective == Objective::cost && machine.site.node_hour <= 0) {
-    return base::usage_failure(format(
-        "--objective cost needs site.node_hour, which machine {} does not have (it is the price of "
-        "a node for an hour); add it to the machine file, with source.site.node_hour",
-        machine.name));
-  }
-  return {};
-}
-
 /// The values that a search starts from: on a machine with GPUs they compute.
 schema::Options searched_keys(const config::Config& config, const predict::Machine& machine) {
   auto keys = config.options();
@@ -187,30 +164,6 @@ schema::Options searched_keys(const config::Config& config, const predict::Machi
     backend = config::KernelBackend::cuda;
   }
   return keys;
-}
-
-base::Failure none_fits(Searcher& searcher, const SearchRequest& request) {
-  const auto smallest = searcher.smallest(all_layouts());
-  if (!smallest) {
-    return base::usage_failure(format(
-        "no layout of this model and batch is legal on {} ranks; use another number of ranks, or "
-        "another train.global_batch",
-        request.ranks));
-  }
-  if (smallest->has_room()) {
-    return base::usage_failure(format(
-        "no layout that fits has a step of at most {:.0f} days on {} ranks of machine {} (longer "
-        "is no step that anyone runs): {} takes longer; use more ranks, a smaller "
-        "train.global_batch, or see the rates and times of the machine file",
-        predict::longest_step_days, request.ranks, searcher.machine().name,
-        text(smallest->choice)));
-  }
-  return base::usage_failure(format(
-      "no layout fits into machine {} on {} ranks: {} needs {} of {}, {} too much; use more ranks, "
-      "a machine with more memory, or a shorter train.sequence_length",
-      searcher.machine().name, request.ranks, text(smallest->choice),
-      base::bytes_text(smallest->bytes), base::bytes_text(smallest->room),
-      base::bytes_text(smallest->too_much())));
 }
 
 /// Rule against a known layout; nothing where so many ranks have no such degrees.
@@ -251,7 +204,7 @@ base::Result<SearchResult> search_layouts(const config::Config& config,
                                           const model::ModelConfig& model,
                                           const predict::Machine& machine,
                                           const SearchRequest& request) {
-  if (auto status = check(config, machine, request); !status) return status.failure();
+  if (auto status = check_search(config, machine, request); !status) return status.failure();
   std::optional<LayoutFilter> asked;
   if (!request.why.empty()) {
     auto filter = LayoutFilter::parse(request.why);
@@ -271,7 +224,7 @@ base::Result<SearchResult> search_layouts(const config::Config& config,
   Searcher searcher(result.keys, model, machine, request, *std::move(samples));
   const auto found =
       searcher.best(all_layouts(), static_cast<std::size_t>(request.top), request.margin);
-  if (found.empty()) return none_fits(searcher, request);
+  if (found.empty()) return none_fits(searcher.smallest(all_layouts()), machine, request);
   Judge judge(searcher, request, found.front());
   for (const auto& layout : found) {
     if (static_cast<int>(result.best.size()) == request.top) break;

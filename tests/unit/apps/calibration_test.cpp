@@ -134,6 +134,14 @@ TEST_CASE("runs on other processors than the machine's correct nothing") {
   CHECK(contains(slow.err, "numerics.backend = reference has no predicted step"));
 }
 
+TEST_CASE("a run whose step is not predicted is named") {
+  Calibrated runs("\n[parallel]\ndata = 2\nzero_level = 2\n");
+  runs.start(0, 10);
+  const auto end = runs.on(machine_for_calibration("laptop-2-core"));
+  CHECK(end.exit_code == 2);
+  CHECK(contains(end.err, "/one': parallel.zero_level = 2 does not go with a machine file"));
+}
+
 TEST_CASE("runs are measured by their newest start, which needs steps enough") {
   Calibrated runs;
   runs.start(0, 20);

@@ -84,6 +84,34 @@ TEST_CASE("a layout is chosen for ranks and a machine, and refused without") {
   CHECK(contains(drawn.err, "parallel.pipeline = auto is chosen when a run starts"));
 }
 
+TEST_CASE("layers that are given to stages do not go with a layout that is chosen") {
+  auto settings = all_auto;
+  settings.emplace_back("parallel.stage_layers=17,15");
+  const auto end = planned_with(settings, on_64);
+  CHECK(end.exit_code == 2);
+  CHECK(contains(end.err, "parallel.stage_layers does not go with parallel.tensor = auto"));
+}
+
+TEST_CASE("a level that no search looks at is refused where it is kept") {
+  auto settings = all_auto;
+  settings[5] = "parallel.zero_level=2";
+  const auto end = planned_with(settings, on_64);
+  CHECK(end.exit_code == 2);
+  CHECK(contains(end.err, "parallel.zero_level = 2 does not go with a search"));
+}
+
+TEST_CASE("no layout is chosen for ranks whose number a launcher does not announce") {
+  auto start =
+      trireme_start({"train", of_tree / "quickstart.conf", "--set", "parallel.tensor=auto", "--set",
+                     "plan.machine=" + (of_tree / "machines" / "laptop-2-core.conf").string()});
+  start.environment["PMIX_RANK"] = "0";
+  const auto end = run_program(start);
+  CHECK(end.exit_code == 2);
+  CHECK(contains(end.err,
+                 "parallel.tensor = auto needs a number of ranks before MPI starts, which "
+                 "a process manager does not announce"));
+}
+
 TEST_CASE("a layout that no rank has room for is refused, with the bytes that it lacks") {
   auto settings = all_auto;
   settings.emplace_back("train.memory_limit=100MiB");

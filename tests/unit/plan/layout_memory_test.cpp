@@ -67,6 +67,21 @@ TEST_CASE("memory of a layout is its plan's, to the byte") {
   compare_with_plans(small_config({"numerics.precision=bf16", "train.global_batch=32"}), 8, 97);
 }
 
+TEST_CASE("memory of a layout with one table for embedding and head is its plan's, to the byte") {
+  compare_with_plans(small_config({"model.tie_word_embeddings=true"}), 4, 13);
+}
+
+TEST_CASE("the least that the first of several stages takes counts its table") {
+  const auto config = small_config({"model.vocab_size=20000"});
+  constexpr std::size_t table_elements = 20000 * 64;
+  // Weights, gradients and two states in fp32, each rank's own.
+  constexpr std::size_t copies = 4;
+  LayoutMemory memory({}, LayoutMemory::Owner::rank);
+  const auto options = options_with(config, {.ranks = 2, .pipeline = 2, .micro_batch = 1});
+  CHECK(memory.least(options) > copies * sizeof(float) * table_elements * 99 / 100);
+  CHECK(memory.least(options) <= memory.needed(options, everything));
+}
+
 TEST_CASE("memory of owners of matrices is their plan's, to the byte") {
   compare_with_plans(small_config({"optimizer.name=muon"}), 4, 31);
 }

@@ -104,6 +104,42 @@ TEST_CASE("a run costs its hours, its power, and what failures make it do again"
   CHECK(waiting.effective < failing.effective);
 }
 
+TEST_CASE("a node that waits takes what one takes that computes, where a file does not say") {
+  auto machine = priced_machine(1e12, 0);
+  machine.site.busy_watts = 8000;
+  const RunSize run{.ranks = 4, .steps = 3600, .state_bytes = 1e12, .saves_beside = true};
+  const auto estimate = estimate_run(machine, Tenure::own, run, step_of_four_seconds());
+  CHECK(estimate.kwh == Approx(2 * 4 * 8));
+}
+
+TEST_CASE("a run whose failures leave no time for steps does not end, and is not compared") {
+  const tests::TemporaryFolder folder;
+  auto machine = priced_machine(1e12, 10);
+  // A failure every 43 s, and a quarter of an hour until the first step behind it.
+  machine.site.mtbf_node_days = 0.001;
+  machine.site.restart_seconds = 900;
+  machine.node.disk_write = 1e10;
+  const RunSize run{.ranks = 4, .steps = 3600, .state_bytes = 1e12, .saves_beside = true};
+  const auto estimate = estimate_run(machine, Tenure::own, run, step_of_four_seconds());
+  CHECK_FALSE(estimate.ends());
+  CHECK_FALSE(estimate.cost);
+  CHECK_THAT(text(estimate), Catch::StartsWith("the run does not end on 2 nodes: a failure every"));
+  CHECK(to_json(estimate)["hours"].is_null());
+  const auto machines =
+      compared_by({.machines = {written(folder, "failing", machine)}, .nodes = 2, .data = ""});
+  CHECK_THAT(machines[0].left_out, Catch::StartsWith("the run does not end on 2 nodes"));
+}
+
+TEST_CASE("nodes of more ranks than a search is for are refused") {
+  auto machine = priced_machine(1e12, 10);
+  CHECK(base::value_or_throw(ranks_of_nodes(machine, most_searched_ranks / 2)) ==
+        most_searched_ranks);
+  machine.node.gpus = most_searched_ranks;
+  const auto many = ranks_of_nodes(machine, most_searched_ranks);
+  REQUIRE_FALSE(many.ok());
+  CHECK_THAT(many.failure().text, Catch::Contains("are 1099511627776 ranks, more than 1048576"));
+}
+
 TEST_CASE("machines are compared by time, by cost, and by what data may be there") {
   const tests::TemporaryFolder folder;
   auto fast = priced_machine(1e13, 100);

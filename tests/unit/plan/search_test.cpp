@@ -271,6 +271,17 @@ TEST_CASE("what a search cannot do without is named") {
              Catch::StartsWith("no layout fits into machine plain on 2 ranks: tp="));
   CHECK_THAT(refusal(small_config(), machine, {.ranks = 7, .why = ""}),
              Catch::StartsWith("no layout of this model and batch is legal on 7 ranks"));
+  CHECK_THAT(
+      refusal(small_config({"parallel.tensor=4", "parallel.data=2"}), machine,
+              {.ranks = 4, .why = "", .kept = {"parallel.tensor", "parallel.data"}}),
+      Catch::Contains("is legal on 4 ranks with parallel.tensor, parallel.data as configured") &&
+          Catch::EndsWith("or set some of these to auto"));
+  const auto of_level_2 = small_config({"parallel.zero_level=2"});
+  CHECK_THAT(
+      refusal(of_level_2, machine, {.ranks = 4, .why = "", .kept = {"parallel.zero_level"}}),
+      Catch::StartsWith("parallel.zero_level = 2 does not go with a search of other settings"));
+  // Where it is searched, too, its value does not count.
+  CHECK(searched(of_level_2, machine, {.ranks = 4, .why = ""}).best.front().layout.zero_level != 2);
   CHECK_THAT(refusal(small_config(), machine, {.ranks = 4, .why = "tp=3"}),
              Catch::StartsWith("--why: no layout with tp=3 is legal on 4 ranks"));
   CHECK_THAT(refusal(small_config(), machine, {.ranks = 4, .why = "zero=2"}),
