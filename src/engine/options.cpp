@@ -34,8 +34,9 @@ layers::TensorOverlap tensor_overlap_of(const EngineOptions& options) {
   const bool on_gpus = options.numerics.gpu_attention.has_value();
   if (!on_gpus || tensor == 1) return TensorOverlap::plain;
   const ownership::MachineSpeeds machine;
-  const auto elements = static_cast<double>(schedule.micro_batch * schedule.sequence_length *
-                                            options.model.hidden_size / 2);
+  // Context-parallel ranks cut no forward, but backward's products: their price is less than this.
+  const auto rows = schedule.micro_batch * rank_tokens(schedule, options.sharding.mesh);
+  const auto elements = static_cast<double>(rows * options.model.hidden_size / 2);
   const double bytes = elements * static_cast<double>(device::size_of(options.numerics.dtype));
   constexpr int products_beside = 3;
   const double more = machine.collective_seconds + products_beside * machine.launch_seconds;

@@ -5,6 +5,7 @@
 #include "parts.hpp"
 
 #include <cstring>
+#include <set>
 
 namespace trireme::engine {
 
@@ -125,9 +126,13 @@ std::vector<std::uint64_t> Engine::parameter_hashes() {
   TRIREME_EXPECT(parts.trains(), "only training engines have room for hashes");
   parts.finish_gathers();
   if (parts.gathered) {
-    for (const auto& unit : parts.units->all()) {
-      const layers::WeightLease lease(parts.context.weights, unit.place, layers::Pass::forward);
-      hash_pieces(parts.stage, unit.place, parts.kernels, parts.hashes);
+    // Places: a table has several units, one for each block of the vocabulary.
+    std::set<model::Place> places;
+    for (const auto& unit : parts.units->all()) places.insert(unit.place);
+    for (const auto& place : places) {
+      layers::WeightLease lease(parts.context.weights, place, layers::Pass::forward);
+      hash_pieces(parts.stage, place, parts.kernels, parts.hashes);
+      lease.end();
     }
   } else {
     hash_pieces(parts.stage, std::nullopt, parts.kernels, parts.hashes);

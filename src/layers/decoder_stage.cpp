@@ -54,20 +54,23 @@ void DecoderStage::run(std::span<const SequencePart> parts, const Tensor& tokens
   parts_->use_rows(hidden.dim(0));
   auto* const weights = parts_->context.weights;
   if (parts_->embedding) {
-    const WeightLease lease(weights, {Place::Kind::embedding, 0}, Pass::forward);
+    WeightLease lease(weights, {Place::Kind::embedding, 0}, Pass::forward);
     parts_->embedding->decode(parts, tokens, hidden);
+    lease.end();
   }
   for (std::size_t layer = 0; layer < parts_->layers.size(); ++layer) {
     const int number = parts_->role.layers.begin + static_cast<int>(layer);
-    const WeightLease lease(weights, {Place::Kind::layer, number}, Pass::forward);
+    WeightLease lease(weights, {Place::Kind::layer, number}, Pass::forward);
     parts_->layers[layer].decode({parts, parts_->caches[layer]}, hidden);
+    lease.end();
   }
 }
 
 void DecoderStage::logits(const Tensor& hidden, const Tensor& logits) {
   parts_->use_rows(hidden.dim(0));
-  const WeightLease lease(parts_->context.weights, {Place::Kind::head, 0}, Pass::forward);
+  WeightLease lease(parts_->context.weights, {Place::Kind::head, 0}, Pass::forward);
   parts_->head->logits(hidden, logits);
+  lease.end();
 }
 
 std::int64_t DecoderStage::local_vocabulary() const {

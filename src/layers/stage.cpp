@@ -101,26 +101,29 @@ struct Chunk::Parts {
     for (std::size_t layer = layers.size(); layer-- > 0;) {
       Tensor d_x = layer == 0 && !embedding ? d_input : turns[layer % 2];
       if (layer > 0 && left != nullptr && left->outputs[layer - 1]) d_x = left->outputs[layer - 1];
-      {
-        const WeightLease lease(context.weights, model_place_of(layer), Pass::backward_input);
-        rooms.goes_on = layer > 0;
-        act(layer, d_out, d_x, rooms);
-      }
+      WeightLease lease(context.weights, model_place_of(layer), Pass::backward_input);
+      rooms.goes_on = layer > 0;
+      act(layer, d_out, d_x, rooms);
+      lease.end();
       context.progress();
       d_out = d_x;
     }
     if (layers.empty() && d_input) context.kernels.issue(device::Copy{d_out, d_input});
     if (!embedding) return;
-    const WeightLease lease(context.weights, table_place, Pass::backward_weight);
-    const SpanScope span(SpanKind::embedding);
-    embedding->backward(batch, d_out);
+    WeightLease lease(context.weights, table_place, Pass::backward_weight);
+    {
+      const SpanScope span(SpanKind::embedding);
+      embedding->backward(batch, d_out);
+    }
+    lease.end();
   }
 
   /// A chunk without layers or head: parallel.stage_layers may give a position none.
   void hand_on(const MicroBatch& batch, const Tensor& input, const Tensor& output) const {
     if (embedding) {
-      const WeightLease lease(context.weights, table_place, Pass::forward);
+      WeightLease lease(context.weights, table_place, Pass::forward);
       embedding->forward(batch, output);
+      lease.end();
     } else {
       context.kernels.issue(device::Copy{input, output});
     }
@@ -134,12 +137,14 @@ struct Chunk::Parts {
       hand_on(batch, input, output);
       return held;
     }
+    if (!embedding) held.boundaries[0] = input;
     if (embedding) {
-      const WeightLease lease(context.weights, table_place, Pass::forward);
-      const SpanScope span(SpanKind::embedding);
-      embedding->forward(batch, held.boundaries[0]);
-    } else {
-      held.boundaries[0] = input;
+      WeightLease lease(context.weights, table_place, Pass::forward);
+      {
+        const SpanScope span(SpanKind::embedding);
+        embedding->forward(batch, held.boundaries[0]);
+      }
+      lease.end();
     }
     std::vector<LayersForward::Step> steps;
     for (std::size_t layer = 0; layer < layers.size(); ++layer) {
@@ -201,20 +206,27 @@ void Chunk::forward(const MicroBatch& batch, Places places, const Tensor& input,
                     const Tensor& output) {
   const auto& held = parts_->run_layers(batch, places, input, output);
   if (parts_->head) {
-    const WeightLease lease(parts_->context.weights, head_place, Pass::forward);
+    WeightLease lease(parts_->context.weights, head_place, Pass::forward);
     // Its backward is in forward.
-    const WeightLease gradients(parts_->context.weights, head_place, Pass::backward_weight);
-    const SpanScope span(SpanKind::head);
-    parts_->head->loss(batch, held.boundaries.back(), parts_->losses, held.head_gradient);
+    WeightLease gradients(parts_->context.weights, head_place, Pass::backward_weight);
+    {
+      const SpanScope span(SpanKind::head);
+      parts_->head->loss(batch, held.boundaries.back(), parts_->losses, held.head_gradient);
+    }
+    gradients.end();
+    lease.end();
   }
 }
 
 void Chunk::forward_only(const MicroBatch& batch, const Tensor& input, const Tensor& output) {
   const auto& held = parts_->run_layers(batch, {}, input, output);
   if (parts_->head && batch.targets) {
-    const WeightLease lease(parts_->context.weights, head_place, Pass::forward);
-    const SpanScope span(SpanKind::head);
-    parts_->head->loss(batch, held.boundaries.back(), parts_->losses, {});
+    WeightLease lease(parts_->context.weights, head_place, Pass::forward);
+    {
+      const SpanScope span(SpanKind::head);
+      parts_->head->loss(batch, held.boundaries.back(), parts_->losses, {});
+    }
+    lease.end();
   }
 }
 
@@ -257,12 +269,11 @@ void Chunk::backward_weight(Places places, const Tensor& d_output,
   for (std::size_t layer = parts_->layers.size(); layer-- > 0;) {
     const bool is_last = layer + 1 == parts_->layers.size();
     const auto& of_chunk = parts_->head ? operands.head_gradient : d_output;
-    {
-      const WeightLease lease(parts_->context.weights, parts_->model_place_of(layer),
-                              Pass::backward_weight);
-      parts_->layers[layer].backward_weight(
-          operands.layers[layer], is_last ? of_chunk : left.outputs[layer], left.layers[layer]);
-    }
+    WeightLease lease(parts_->context.weights, parts_->model_place_of(layer),
+                      Pass::backward_weight);
+    parts_->layers[layer].backward_weight(
+        operands.layers[layer], is_last ? of_chunk : left.outputs[layer], left.layers[layer]);
+    lease.end();
     completed(parts_->model_place_of(layer));
     parts_->context.progress();
   }
@@ -274,8 +285,9 @@ const Tensor& Chunk::losses() const {
 }
 
 void Chunk::logits(const Tensor& logits) const {
-  const WeightLease lease(parts_->context.weights, head_place, Pass::forward);
+  WeightLease lease(parts_->context.weights, head_place, Pass::forward);
   parts_->head->logits(parts_->slots[0].boundaries.back(), logits);
+  lease.end();
 }
 
 std::int64_t Chunk::local_vocabulary() const {

@@ -32,6 +32,8 @@ struct GatherLog {
   std::function<std::int64_t()> now = [] { return std::int64_t{0}; };
   /// This wait fails, counted from 0; -1: none.
   int fails_at = -1;
+  /// Whether no operation of the group can begin any more.
+  std::function<bool()> is_broken = [] { return false; };
 
   std::vector<Event> of(Event::Kind kind) const {
     std::vector<Event> found;
@@ -52,14 +54,24 @@ class LateGathers final : public ForwardedGroup {
 
   comm::Work start_all_gather(const device::Tensor& part, const device::Tensor& whole,
                               const comm::Cuts& cuts) override {
+    expect_whole();
     inner_.all_gather(part, whole, cuts);
     log_.events.push_back(
         {GatherLog::Event::Kind::start, whole.raw(), whole.byte_count(), log_.now()});
     ++log_.pending;
     return comm::Work(std::make_unique<Late>(part, whole, log_));
   }
+  comm::Work start_reduce_scatter(const device::Tensor& whole, const device::Tensor& part,
+                                  const comm::Cuts& cuts) override {
+    expect_whole();
+    return inner_.start_reduce_scatter(whole, part, cuts);
+  }
 
  private:
+  void expect_whole() const {
+    if (log_.is_broken()) throw base::Error(base::ExitCode::peer, "the group is broken");
+  }
+
   class Late final : public comm::Work::Operation {
    public:
     Late(const device::Tensor& part, const device::Tensor& whole, GatherLog& log)

@@ -3,6 +3,8 @@
 
 #include "trireme/model/parameters.hpp"
 
+#include <utility>
+
 namespace trireme::layers {
 
 /// Passes of a micro-batch through a part of the model, by what they need of its weights.
@@ -29,7 +31,9 @@ class WeightSource {
   virtual void release(const model::Place& place, Pass pass) = 0;
 };
 
-/// Weights of a place that a pass may use while this lives.
+/// Weights of a place that a pass may use until end(). The destructor gives nothing back: a lease
+/// that was not ended is dropped by an error that unwinds, and a release would start collectives
+/// that meet nobody, and may throw.
 class [[nodiscard]] WeightLease {
  public:
   WeightLease(WeightSource* source, const model::Place& place, Pass pass)
@@ -38,8 +42,11 @@ class [[nodiscard]] WeightLease {
   }
   WeightLease(const WeightLease&) = delete;
   WeightLease& operator=(const WeightLease&) = delete;
-  ~WeightLease() {
-    if (source_ != nullptr) source_->release(place_, pass_);
+  ~WeightLease() = default;
+
+  /// Behind the last kernel of the pass.
+  void end() {
+    if (auto* const source = std::exchange(source_, nullptr)) source->release(place_, pass_);
   }
 
  private:

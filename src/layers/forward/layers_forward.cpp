@@ -136,6 +136,7 @@ void LayersForward::go_on_beside(std::size_t number) {
 
 void LayersForward::close(std::size_t step) {
   layer_scope_.reset();
+  leases_[step % 2]->end();
   leases_[step % 2].reset();
   // Halves have begun the next layer.
   if (!takes_halves()) span_.reset();

@@ -120,7 +120,7 @@ std::string replica_difference(engine::Engine& engine, const comm::AxisGroups& g
     uncut.names.push_back(part.name);
     uncut.hashes.push_back(hash);
   }
-  const auto of_replicas = difference("data-parallel replicas", all, groups.replicas(), rank);
+  const auto of_replicas = difference("replicas", all, groups.replicas(), rank);
   // All ranks ask for both, whatever the first has found: each is a collective.
   const auto of_tensor =
       difference("tensor-parallel ranks", uncut, groups.on(layout::Axis::tensor), rank);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUDA graphs where units are gathered (ZeRO level 3): each pass through one is a graph between
-// leases.
+// leases; and captures that are refused where leases begin and end.
 #include "mpi/simulated_gpu/captured_run.hpp"
 #include "support/mpi/world.hpp"
 
@@ -40,5 +40,24 @@ TEST_CASE("each pass through a gathered unit is a graph, with the bits of kernel
     const auto parts = 2 * static_cast<std::size_t>(micro_batches * (4 + 2));
     CHECK(captured_run.graphs.captured == parts);
     CHECK(captured_run.graphs.launched == (steps - 1) * parts);
+  }
+}
+
+TEST_CASE("captures refused at leases leave the bits of kernels, at ranks' own places") {
+  if (mpi().world_size() != 2) return;
+  auto options = options_of_graphs(Architecture::llama, layout::Mesh::of(1, 2, 1));
+  options.model.num_hidden_layers = 4;
+  for (const int level : {2, 3}) {
+    options.sharding.zero_level = level;
+    const auto plain = run_on_device(options, CudaGraphs::no);
+    const auto all = run_on_device(options, CudaGraphs::yes).graphs;
+    for (int captures = 1; captures <= 10; ++captures) {
+      still_going("refused captures");
+      CAPTURE(level, captures);
+      const int of_rank = captures + mpi().world_rank().value();
+      const auto refused = run_on_device(options, CudaGraphs::yes, of_rank);
+      CHECK(refused.observed == plain.observed);
+      CHECK(refused.graphs.captured < all.captured);
+    }
   }
 }

@@ -187,6 +187,32 @@ TEST_CASE("a gather of a unit that fails ends the step in its words") {
   late.engine.reset();
 }
 
+TEST_CASE("an error in a pass reaches the caller in its words, though groups are broken by then") {
+  auto options = testing::options_of_stage(layout::Mesh::of(2, 2, 2), 0, 10);
+  options.model.architecture = model::Architecture::llama;
+  options.schedule.micro_batch = 2;
+  options.schedule.tensor_overlap = layers::TensorOverlap::halves;
+  for (const int level : {2, 3}) {
+    options.sharding.zero_level = level;
+    PretendedEngine whole(options);
+    const auto before = whole.kernels.issued;
+    whole.fill();
+    whole.engine->run_schedule();
+    const auto issued = whole.kernels.issued - before;
+    // In forward and backward, at leases of one layer and of two.
+    constexpr std::int64_t points = 24;
+    for (std::int64_t point = 0; point < points; ++point) {
+      PretendedEngine late(options);
+      late.kernels.fails_at = late.kernels.issued + point * issued / points;
+      late.log.is_broken = [&late] { return late.kernels.failed; };
+      late.fill();
+      CAPTURE(level, point);
+      CHECK_THROWS_WITH(late.engine->run_schedule(), Contains("a kernel has failed"));
+      late.engine.reset();
+    }
+  }
+}
+
 TEST_CASE("level 3 holds shards and the ring of units, to the byte") {
   engine::EngineOptions options;
   options.model = tests::llama3_8b();

@@ -100,4 +100,10 @@ TEST_CASE("halves are for GPUs, where their collectives take longer than startin
   CHECK(engine::tensor_overlap_of(other) == TensorOverlap::plain);
   other.schedule.sequence_length = 1581;
   CHECK(engine::tensor_overlap_of(other) == TensorOverlap::halves);
+  // Rows of a rank, where two divide each sequence.
+  other.sharding.mesh = layout::Mesh::of(1, 1, 8, 2);
+  other.schedule.sequence_length = 2 * 1580;
+  CHECK(engine::tensor_overlap_of(other) == TensorOverlap::plain);
+  other.schedule.sequence_length = 2 * 1581;
+  CHECK(engine::tensor_overlap_of(other) == TensorOverlap::halves);
 }

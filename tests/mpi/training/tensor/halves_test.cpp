@@ -130,7 +130,7 @@ TEST_CASE("halves share what layers do not keep, and drop the same numbers, in b
 TEST_CASE("halves keep their bits where data-parallel ranks divide what layers read") {
   for (const auto& mesh : meshes_with_tensor_ranks()) {
     if (mesh.degree(Axis::data) == 1) continue;
-    for (const int level : {1, 3}) {
+    for (const int level : {1, 2, 3}) {
       auto options = options_of(Architecture::llama, mesh);
       options.sharding.zero_level = level;
       must_train_alike_both_ways(options);
