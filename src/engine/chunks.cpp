@@ -15,27 +15,27 @@ namespace trireme::engine {
 using device::Purpose;
 using layout::Axis;
 
-RunChunks run_chunks(const EngineOptions& options) {
-  const auto& mesh = options.sharding.mesh;
-  if (!options.sharding.takes_units_in_turn()) {
-    const int stages = mesh.degree(Axis::pipeline);
+RunChunks run_chunks(const model::ModelConfig& model, const sharding::Options& sharding,
+                     const ScheduleOptions& schedule) {
+  if (!sharding.takes_units_in_turn()) {
+    const int stages = sharding.mesh.degree(Axis::pipeline);
     const auto stage =
-        static_cast<std::size_t>(mesh.coordinate(Axis::pipeline, options.sharding.rank));
-    return {placement_of(options.schedule, stages),
-            chunk_layers(options.model, options.schedule, stages)[stage]};
+        static_cast<std::size_t>(sharding.mesh.coordinate(Axis::pipeline, sharding.rank));
+    return {placement_of(schedule, stages), chunk_layers(model, schedule, stages)[stage]};
   }
-  auto units = layout::unit_chunks(options.model.num_hidden_layers);
+  auto units = layout::unit_chunks(model.num_hidden_layers);
   return {{.stages = 1, .virtual_stages = static_cast<int>(units.size())}, std::move(units)};
 }
 
 /// With one stage there is nothing to overlap: each backward right after its forward holds the
 /// fewest activations, and a table shared by embedding and head gets its gradients in one order.
-layout::Schedule schedule_of(const EngineOptions& options) {
-  const auto& asked = options.schedule;
-  if (options.sharding.takes_units_in_turn()) {
-    return layout::breadth_first(run_chunks(options).placement.virtual_stages, asked.micro_batches);
+layout::Schedule schedule_of(const model::ModelConfig& model, const sharding::Options& sharding,
+                             const ScheduleOptions& asked) {
+  if (sharding.takes_units_in_turn()) {
+    const auto chunks = run_chunks(model, sharding, asked).placement.virtual_stages;
+    return layout::breadth_first(chunks, asked.micro_batches);
   }
-  const int stages = options.sharding.mesh.degree(Axis::pipeline);
+  const int stages = sharding.mesh.degree(Axis::pipeline);
   const auto kind = stages == 1 && asked.virtual_stages == 1
                         ? layout::ScheduleKind::one_forward_one_backward
                         : asked.kind;
@@ -44,9 +44,8 @@ layout::Schedule schedule_of(const EngineOptions& options) {
 }
 
 void Engine::Parts::make_chunks() {
-  const auto [placement, layers] = run_chunks(options);
-  const ChunkMessages::Shape shape{context.local_rows(), options.model.hidden_size,
-                                   options.numerics.dtype};
+  const auto [placement, layers] = run_chunks(options.model, options.sharding, options.schedule);
+  const ChunkMessages::Shape shape{context.local_rows(), options.model.hidden_size, context.dtype};
   const bool one_by_one = options.sharding.takes_units_in_turn();
   chunks.reserve(layers.size());
   int layers_before = 0;
@@ -61,7 +60,7 @@ void Engine::Parts::make_chunks() {
     messages.emplace_back(
         groups.on(Axis::pipeline),
         ChunkMessages::Places{placement.previous(place), place, placement.next(place)}, shape,
-        needs, passes_of(options.use), memory.of(Purpose::communication));
+        needs, passes(), memory.of(Purpose::communication));
     if (shares) messages.back().share_output_gradients(messages[index - 2]);
     // The chunk before, if it is on this stage, too, is the stage's chunk before.
     if (placement.previous(place).stage == my_stage())

@@ -14,13 +14,11 @@ struct RunChunks {
   layout::Placement placement;
   std::vector<layout::LayerRange> layers;  ///< [chunk] of the rank's stage
 };
-RunChunks run_chunks(const EngineOptions& options);
+RunChunks run_chunks(const model::ModelConfig& model, const sharding::Options& sharding,
+                     const ScheduleOptions& schedule);
 
 /// Actions of these chunks.
-layout::Schedule schedule_of(const EngineOptions& options);
-
-inline layout::Passes passes_of(Use use) {
-  return use == Use::training ? layout::Passes::both : layout::Passes::forward_alone;
-}
+layout::Schedule schedule_of(const model::ModelConfig& model, const sharding::Options& sharding,
+                             const ScheduleOptions& schedule);
 
 }  // namespace trireme::engine

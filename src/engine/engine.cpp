@@ -172,6 +172,14 @@ bool Engine::is_last_stage() const {
   return parts_->messages.back().is_last();
 }
 
+bool Engine::keeps_logits() const {
+  return static_cast<bool>(parts_->logits);
+}
+
+bool Engine::trains() const {
+  return parts_->trains();
+}
+
 Engine::GraphUse Engine::graph_use() const {
   return parts_->graphs.graph_use();
 }

@@ -53,13 +53,13 @@ MemoryUse pretend(const EngineOptions& options, device::Kernels& kernels,
   const PretendedGroups groups(options.sharding.mesh, options.sharding.rank, moved);
   auto memory = Memory::measuring();
   Engine engine(options, groups.views(), kernels, memory);
-  if (options.use == Use::training) {
+  if (engine.trains()) {
     engine.run_schedule();
     const auto reduced = engine.reduce_gradients();
     engine.update({.gradient_norm = reduced.gradient_norm});
   }
   engine.evaluate();
-  if (options.memory.keep_logits == KeepLogits::yes && engine.is_last_stage()) engine.logits();
+  if (engine.keeps_logits()) engine.logits();
   if (beside) beside(engine, groups.views(), kernels, memory);
   return memory.peak_bytes();
 }

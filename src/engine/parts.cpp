@@ -19,18 +19,6 @@ using layout::Axis;
 
 namespace {
 
-/// [chunk] of the rank's stage.
-std::vector<layout::ChunkBuffers> buffers_of(const EngineOptions& options,
-                                             const layout::Schedule& schedule) {
-  // A schedule that does not finish has no buffers that suffice.
-  base::value_or_throw(layout::simulate(schedule, {}));
-  const int stage = options.sharding.mesh.coordinate(Axis::pipeline, options.sharding.rank);
-  auto buffers = layout::chunk_buffers(schedule, stage, passes_of(options.use));
-  const bool repeats =
-      options.use == Use::training && options.memory.cuda_graphs == CudaGraphs::yes;
-  return repeats ? layout::with_common_period(std::move(buffers)) : buffers;
-}
-
 /// Zeroes state on a device, whose fresh memory is undefined (the host's is zero): what lies
 /// between tensors goes into checkpoints too, and those of equal runs are equal.
 void clear_state(const optim::OptimizerState& state, const std::vector<optim::Segment>& buckets,
@@ -52,8 +40,8 @@ Engine::Parts::Parts(const EngineOptions& given, const comm::AxisGroups& their_g
       memory(their_memory),
       sharding(sharding_of(options)),
       stage(sharding.stage()),
-      schedule(schedule_of(options)),
-      buffers(buffers_of(options, schedule)),
+      schedule(schedule_of(options.model, options.sharding, options.schedule)),
+      buffers(needed_buffers()),
       graphs(trains() ? options.memory.cuda_graphs : CudaGraphs::no, groups, kernels.device(),
              actions().size()),
       batches(options, graphs, buffers, kernels.device(), memory),
@@ -96,6 +84,14 @@ Engine::Parts::Parts(const EngineOptions& given, const comm::AxisGroups& their_g
     if (gather) gather->poll();
     if (gathered) gathered->poll();
   };
+}
+
+std::vector<layout::ChunkBuffers> Engine::Parts::needed_buffers() const {
+  // A schedule that does not finish has no buffers that suffice.
+  base::value_or_throw(layout::simulate(schedule, {}));
+  auto needed = layout::chunk_buffers(schedule, my_stage(), passes());
+  const bool repeats = trains() && options.memory.cuda_graphs == CudaGraphs::yes;
+  return repeats ? layout::with_common_period(std::move(needed)) : needed;
 }
 
 void Engine::Parts::make_updates() {
@@ -210,8 +206,7 @@ void Engine::Parts::make_parameters() {
   } else {
     stage.bind(flat_parameters, flat_gradients);
   }
-  if (options.numerics.linear_forward == layers::LinearForward::e4m3 &&
-      options.memory.weight_copies == layers::WeightCopies::kept) {
+  if (keeps_weight_copies(options)) {
     context.weight_copies = &weight_copies.emplace(stage, memory.of(Purpose::parameters));
   }
 }

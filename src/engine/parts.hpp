@@ -66,6 +66,9 @@ struct Engine::Parts {
         device::Kernels& their_kernels, Memory& their_memory);
 
   bool trains() const { return options.use == Use::training; }
+  layout::Passes passes() const {
+    return trains() ? layout::Passes::both : layout::Passes::forward_alone;
+  }
   int my_stage() const {
     return options.sharding.mesh.coordinate(layout::Axis::pipeline, options.sharding.rank);
   }
@@ -76,6 +79,8 @@ struct Engine::Parts {
   optim::Optimizer& updates();
   PipelineExecutor& pipeline();
 
+  /// [chunk]
+  std::vector<layout::ChunkBuffers> needed_buffers() const;
   void make_parameters();
   void make_divided_parameters();
   /// Memory for gradients, and for hashes of all shard pieces.

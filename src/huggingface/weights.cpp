@@ -40,7 +40,7 @@ std::vector<Wanted> wanted_of(const std::vector<engine::ParameterPart>& parts) {
 }
 
 std::vector<Wanted> wanted_parts(engine::Engine& engine) {
-  if (engine.options().use != engine::Use::training) return wanted_of(engine.parameter_parts());
+  if (!engine.trains()) return wanted_of(engine.parameter_parts());
   std::vector<Wanted> wanted;
   for (const auto& part : engine.state_parts()) {
     if (checkpoint::is_moment(part.name)) continue;
@@ -97,7 +97,7 @@ bool is_model_folder(const fs::path& path) {
 void load_parameters(const fs::path& path, engine::Engine& engine, comm::ProcessGroup& world,
                      const std::string& key) {
   read_wanted(path, engine.options().model, wanted_parts(engine), engine.device(), world, key);
-  if (engine.options().use == engine::Use::training) engine.state_changed(0);
+  if (engine.trains()) engine.state_changed(0);
 }
 
 void load_parameters(const fs::path& path, const model::ModelConfig& model,

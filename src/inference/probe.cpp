@@ -102,8 +102,8 @@ class Prober {
         memory_(engine::Memory::on(session.kernels->device(), engine::measure(options))),
         engine_(options, session.cluster.groups.views(), *session.kernels, memory_),
         gradients_(engine_.device()) {
-    per_rank_ = options.schedule.micro_batch * options.schedule.micro_batches;
-    data_rank_ = options.sharding.mesh.coordinate(Axis::data, options.sharding.rank);
+    per_rank_ = options.schedule.sequences();
+    data_rank_ = session.cluster.mesh.coordinate(Axis::data, session.cluster.rank);
     for (int index = 0; index < options.schedule.micro_batches; ++index) fill(index);
   }
 
@@ -130,7 +130,7 @@ class Prober {
     results.push_back({"loss", {1}, [this](std::int64_t, std::int64_t, float* zeros) {
                          if (world_.rank() == 0) *zeros = static_cast<float>(loss_);
                        }});
-    if (options_.use == engine::Use::training) add_gradients(results);
+    if (engine_.trains()) add_gradients(results);
     return results;
   }
 

@@ -42,16 +42,6 @@ const char* precision_of(const engine::NumericsOptions& numerics) {
                                                                 : device::name(numerics.dtype);
 }
 
-const char* weight_copies_in_words(layers::WeightCopies copies) {
-  switch (copies) {
-    case layers::WeightCopies::for_each_use:
-      return "FP8 copies of weights are made for each product, in the workspace\n";
-    case layers::WeightCopies::kept:
-      break;
-  }
-  return "FP8 copies of weights are made once a step and kept beside the parameters\n";
-}
-
 std::string heading() {
   std::string text = format("{:<14}", "rank");
   for (const auto purpose : all_purposes) text += cell(device::name(purpose));
@@ -95,18 +85,18 @@ std::string held_in_words(const engine::ScheduleOptions& schedule, int stages) {
 }
 
 /// Text about weights that are gathered when they are read; empty where each rank has its own.
-std::string divided_in_words(const engine::EngineOptions& options) {
-  if (options.sharding.reduces_micro_batches()) {
+std::string divided_in_words(const sharding::Options& sharding, int micro_batches) {
+  if (sharding.reduces_micro_batches()) {
     return "ZeRO level 2: gradients are reduced into shards behind each micro-batch\n";
   }
-  if (!options.sharding.divides_parameters()) return {};
-  if (!options.sharding.takes_units_in_turn()) {
+  if (!sharding.divides_parameters()) return {};
+  if (!sharding.takes_units_in_turn()) {
     return "ZeRO level 3: ranks hold shards of weights, and all gradients\n";
   }
   return format(
       "ZeRO level 3: ranks hold shards of weights and gradients; the table, each layer and the "
       "head take all {} micro-batches before the next\n",
-      options.schedule.micro_batches);
+      micro_batches);
 }
 
 /// Text about what stages wait for one another; a stage whose units take all micro-batches before
@@ -133,9 +123,11 @@ std::string run_in_words(const MemoryPlan& plan) {
                  plan.tokens_per_step, schedule.micro_batches, schedule.micro_batch,
                  schedule.sequence_length);
   if (options.numerics.linear_forward == layers::LinearForward::e4m3) {
-    text += weight_copies_in_words(options.memory.weight_copies);
+    text += engine::keeps_weight_copies(options)
+                ? "FP8 copies of weights are made once a step and kept beside the parameters\n"
+                : "FP8 copies of weights are made for each product, in the workspace\n";
   }
-  text += divided_in_words(options);
+  text += divided_in_words(options.sharding, schedule.micro_batches);
   for (std::size_t stage = 0; stage < plan.chosen.size(); ++stage) {
     text += format("stage {}: {}\n", stage, plan.chosen[stage].text());
   }
@@ -278,8 +270,7 @@ base::Json to_json(const MemoryPlan& plan) {
       {"ranks", ranks},
       {"not_counted", not_counted(plan)}};
   if (options.numerics.linear_forward == layers::LinearForward::e4m3) {
-    const bool kept = options.memory.weight_copies == layers::WeightCopies::kept;
-    json["weight_copies"] = kept ? "kept" : "for each use";
+    json["weight_copies"] = engine::keeps_weight_copies(options) ? "kept" : "for each use";
   }
   if (plan.attention) json["attention"] = plan.attention->sentence;
   for (const auto& each : plan.libraries) json["libraries"][each.library] = each.bytes;

@@ -189,8 +189,7 @@ base::Result<MemoryPlan> plan_memory(const config::Config& config, const model::
       engine::global_batch(options->schedule, *mesh) * options->schedule.sequence_length;
   plan.bubble_fraction = *bubble;
   if (const auto& choice = options->numerics.gpu_attention) {
-    const auto size =
-        engine::attention_of(model, options->schedule, options->numerics.dtype, *mesh);
+    const auto size = engine::attention_of(*options);
     plan.libraries = device::planned_library_memory(size, *choice);
     plan.attention = device::planned_attention(size, *choice);
   }

@@ -20,14 +20,14 @@ bool TimePlan::fits() const {
   return needed_bytes() <= static_cast<std::size_t>(machine_memory);
 }
 
-base::Status check_predicted(const engine::EngineOptions& options) {
-  if (options.sharding.reduces_micro_batches()) {
+base::Status check_predicted(const sharding::Options& sharding) {
+  if (sharding.reduces_micro_batches()) {
     return base::usage_failure(
         "parallel.zero_level = 2 does not go with a machine file (reductions behind each "
         "micro-batch are not predicted yet); leave --machine and plan.machine out, or set "
         "parallel.zero_level=1");
   }
-  if (const int context = options.sharding.mesh.degree(layout::Axis::context); context > 1) {
+  if (const int context = sharding.mesh.degree(layout::Axis::context); context > 1) {
     return base::usage_failure(base::format(
         "parallel.context = {} does not go with a machine file (gathers of keys and values are not "
         "predicted yet); leave --machine and plan.machine out, or set parallel.context=1",
@@ -44,7 +44,7 @@ base::Result<TimePlan> plan_time(const MemoryPlan& plan, const schema::Options& 
         "--machine does not go with --rank (a step waits for all ranks, and the largest decides "
         "whether it fits); leave one of them out");
   }
-  if (auto status = check_predicted(plan.options); !status.ok()) return status.failure();
+  if (auto status = check_predicted(plan.options.sharding); !status.ok()) return status.failure();
   const auto described = predict::read_machine(machine);
   if (!described) return described.failure();
   const auto step = predict::predict_step(*described, workload_of(plan.options, *described));

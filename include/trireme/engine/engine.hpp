@@ -56,6 +56,9 @@ class Engine {
   /// the ranks that have them count them together before it.
   void expect_tokens(std::int64_t count);
 
+  /// Whether it has gradients and an optimizer.
+  bool trains() const;
+
   // A training step is these three, in this order; each is collective over all ranks.
 
   /// Forward and backward of all micro-batches in the order of the schedule. Reductions of
@@ -82,6 +85,8 @@ class Engine {
   std::int64_t local_vocabulary() const;
   std::int64_t first_token() const;
   bool is_last_stage() const;
+  /// Whether this is the last stage, and there are logits().
+  bool keeps_logits() const;
 
   /// Training state of this rank (masters and moments), as boxes.
   std::vector<StatePart> state_parts();

@@ -77,6 +77,8 @@ base::Status check(const EngineOptions& options);
 /// Attention of one micro-batch on a rank of the mesh.
 device::AttentionSize attention_of(const model::ModelConfig& model, const ScheduleOptions& schedule,
                                    device::DType dtype, const layout::Mesh& mesh);
+/// The same with the mesh of a run.
+device::AttentionSize attention_of(const EngineOptions& options);
 
 /// Tokens of a sequence that each rank has: all, unless context-parallel ranks divide them.
 std::int64_t rank_tokens(const ScheduleOptions& schedule, const layout::Mesh& mesh);
@@ -86,6 +88,9 @@ std::int64_t rank_tokens(const ScheduleOptions& schedule, const layout::Mesh& me
 /// bytes take longer on the links. On CPUs the thread that computes moves data, and halves would
 /// only make products smaller.
 layers::TensorOverlap tensor_overlap_of(const EngineOptions& options);
+
+/// Whether FP8 copies of weights lie beside them.
+bool keeps_weight_copies(const EngineOptions& options);
 
 /// Samples of a step, over all data-parallel ranks.
 std::int64_t global_batch(const ScheduleOptions& schedule, const layout::Mesh& mesh);

@@ -101,7 +101,7 @@ LayoutMemory::State LayoutMemory::layer_state(const engine::EngineOptions& optio
   const Key key{tensor,
                 mesh.degree(Axis::data),
                 options.sharding.zero_level,
-                keeps_weight_copies(options) ? 1 : 0,
+                engine::keeps_weight_copies(options) ? 1 : 0,
                 stages,
                 has_owners ? static_cast<std::int64_t>(options.sharding.assignment) : -1};
   return found_or_made(states_, key, [&] {

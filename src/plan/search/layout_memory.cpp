@@ -14,11 +14,6 @@ namespace trireme::plan {
 
 using layout::Axis;
 
-bool keeps_weight_copies(const engine::EngineOptions& options) {
-  return options.numerics.linear_forward == layers::LinearForward::e4m3 &&
-         options.memory.weight_copies == layers::WeightCopies::kept;
-}
-
 namespace {
 
 /// Micro-batches behind which each takes as much as the one before, where units take all in turn.
@@ -33,7 +28,7 @@ std::vector<std::int64_t> rank_key(const engine::EngineOptions& options) {
           sharding.sequence_parallel == model::SequenceParallel::on ? 1 : 0,
           static_cast<std::int64_t>(sharding.assignment),
           options.schedule.micro_batch,
-          keeps_weight_copies(options) ? 1 : 0};
+          engine::keeps_weight_copies(options) ? 1 : 0};
 }
 
 void append(std::vector<std::int64_t>& key, const layout::ChunkBuffers& buffers) {
@@ -91,9 +86,7 @@ LayoutMemory::Stages LayoutMemory::stages_of(const engine::EngineOptions& option
   return found_or_made(stages_, key, [&] {
     const auto schedule = base::value_or_throw(
         layout::make_schedule(kind, placement.stages, micro_batches, placement.virtual_stages));
-    const auto layers = base::value_or_throw(layout::assign_layers(
-        options.model.num_hidden_layers, placement,
-        engine::stage_layers(options.model, options.schedule, placement.stages).counts));
+    const auto layers = engine::chunk_layers(options.model, options.schedule, placement.stages);
     auto stages = std::make_shared<std::vector<Stage>>();
     for (int index = 0; index < placement.stages; ++index) {
       Stage stage{.index = index,

@@ -18,9 +18,6 @@
 /// Memory of many layouts of one model. Private to the room.
 namespace trireme::plan {
 
-/// Whether FP8 copies of weights lie beside them: where a step reads weights more than once.
-bool keeps_weight_copies(const engine::EngineOptions& options);
-
 /// Bytes as plan_memory() has them, each kind of rank measured once: layouts share stages that are
 /// alike. For several threads at a time.
 class LayoutMemory {

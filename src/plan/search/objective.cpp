@@ -65,10 +65,7 @@ std::size_t memory_for_arrays(const predict::Machine& machine, const schema::Opt
 std::size_t room_for(const engine::EngineOptions& options, std::size_t memory) {
   const auto& attention = options.numerics.gpu_attention;
   if (!attention) return memory;
-  const auto libraries = device::planned_library_memory(
-      engine::attention_of(options.model, options.schedule, options.numerics.dtype,
-                           options.sharding.mesh),
-      *attention);
+  const auto libraries = device::planned_library_memory(engine::attention_of(options), *attention);
   for (const auto& each : libraries) memory -= std::min(memory, each.bytes);
   return memory;
 }

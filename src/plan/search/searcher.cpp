@@ -164,7 +164,7 @@ std::vector<Candidate> Searcher::with_recompute(std::size_t index) {
 Searcher::Family Searcher::family_of(LayoutChoice choice) const {
   const bool keeps_copies =
       keys_.numerics.precision == config::Precision::fp8 &&
-      keeps_weight_copies(base::value_or_throw(options_without_owners(choice)));
+      engine::keeps_weight_copies(base::value_or_throw(options_without_owners(choice)));
   // Units that take all micro-batches in turn hold as much, however these are cut.
   if (choice.zero_level < 3 || choice.pipeline > 1) choice.micro_batch = 0;
   choice.recompute = {};

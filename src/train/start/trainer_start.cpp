@@ -106,9 +106,7 @@ void Trainer::load(runtime::Session& session) {
   const auto model = comm::agree(world, model_from(config_));
   auto options =
       comm::agree(world, engine::options_from(config_, model, cluster.mesh, cluster.rank));
-  say_attention(kernels,
-                engine::attention_of(model, options.schedule, options.numerics.dtype, cluster.mesh),
-                world);
+  say_attention(kernels, engine::attention_of(options), world);
   auto validation_data = open_data(model);
   const auto samples = inference::agreed_sample_task(config_, model, world);
   const auto beside = inference::decoder_beside(samples);
