@@ -24,13 +24,13 @@ from run_directory_test import Directories
 
 GLOBAL_BATCH = 12
 # All of them add in the same order, so that they must give the same bits: two data-parallel ranks.
-LAYOUTS = [(2, {"parallel.zero_level": 0}), (2, {"parallel.zero_level": 1}),
-           (4, {"parallel.zero_level": 0, "parallel.pipeline": 2}),
-           (4, {"parallel.zero_level": 1, "parallel.pipeline": 2})]
+LAYOUTS = [(ranks, {"parallel.zero_level": level, "parallel.pipeline": ranks // 2})
+           for ranks in (2, 4) for level in (0, 1, 3)]
 # Others, each of which adds in an order of its own.
 ELSEWHERE = [(1, {}), (2, {"parallel.tensor": 2}), (4, {"parallel.tensor": 2}),
              (3, {"parallel.pipeline": 3}), (4, {"parallel.tensor": 2, "parallel.pipeline": 2}),
-             (4, {"train.micro_batch": 3})]
+             (4, {"train.micro_batch": 3}), (2, {"parallel.zero_level": 2}),
+             (2, {"parallel.context": 2}), (4, {"parallel.context": 2, "parallel.zero_level": 3})]
 
 
 def newest_step(run):
