@@ -160,8 +160,11 @@ DeviceGroupsReport use_device_groups(device::Device& device, Cluster& cluster,
   // Order: the same on all ranks, including those that have no such group, because splits are
   // collective. Communication of gradients and parameters overlaps computation, which waits for all
   // the rest.
+  const bool has_others = cluster.mesh.degree(layout::Axis::context) > 1;
   for (auto& [axis, members, group] : cluster.groups.all()) {
     const bool overlaps = axis == layout::Axis::data;
+    // Replicas reduce and gather in their place: a communicator would hold memory for nothing.
+    if (overlaps && members == comm::Members::all && has_others) continue;
     group = groups.split(std::move(group),
                          overlaps ? device::Priority::overlapped : device::Priority::awaited);
   }
