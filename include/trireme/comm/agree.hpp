@@ -62,6 +62,10 @@ auto agree_after(ProcessGroup& group, F&& action) {
   }
 }
 
+/// Collective over the group. Host-blocking: yes. What position 0 has, everywhere, or its failure,
+/// which all throw as one (AgreedError); those of other positions are ignored.
+std::string agree_on_first(ProcessGroup& group, const base::Result<std::string>& of_first);
+
 /// Collective over the group. Host-blocking: yes. All throw AgreedError (ExitCode::launch)
 /// unless every rank has the same number: `what` is "the configuration", and `advice` what to do.
 void agree_equal(ProcessGroup& group, std::uint64_t hash, std::string_view what,

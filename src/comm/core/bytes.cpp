@@ -87,15 +87,22 @@ std::vector<std::string> gather_bytes(ProcessGroup& group, std::string_view mine
 }
 
 std::string broadcast_bytes(ProcessGroup& group, std::string_view from_root, int root) {
-  Words size = size_words(from_root.size());
-  group.broadcast(view(size), root);
-  const auto bytes = size_from_words(size.data());
-  Words words(std::max<std::size_t>(words_for(bytes), 1));
+  // A short text, as most are, comes with its size.
+  constexpr std::size_t head_bytes = 240;
+  Words head = size_words(from_root.size());
+  head.resize(2 + words_for(head_bytes));
+  auto* const short_text = reinterpret_cast<char*>(head.data() + 2);
+  from_root.copy(short_text, head_bytes);
+  group.broadcast(view(head), root);
+  const auto bytes = size_from_words(head.data());
+  std::string text(short_text, std::min(bytes, head_bytes));
+  if (bytes <= head_bytes) return text;
+  Words rest(words_for(bytes - head_bytes));
   if (group.rank() == root) {
-    std::copy(from_root.begin(), from_root.end(), reinterpret_cast<char*>(words.data()));
+    from_root.substr(head_bytes).copy(reinterpret_cast<char*>(rest.data()), bytes - head_bytes);
   }
-  group.broadcast(view(words), root);
-  return {reinterpret_cast<const char*>(words.data()), bytes};
+  group.broadcast(view(rest), root);
+  return text.append(reinterpret_cast<const char*>(rest.data()), bytes - head_bytes);
 }
 
 }  // namespace trireme::comm

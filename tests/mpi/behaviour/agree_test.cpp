@@ -125,3 +125,36 @@ TEST_CASE("ranks with different numbers are told apart") {
     CHECK(std::string(error.what()).find("start all alike") != std::string::npos);
   }
 }
+
+TEST_CASE("what the first rank has becomes everybody's, and its failure everybody's own") {
+  const auto world = mpi().make_world();
+  const bool is_first = world->rank() == 0;
+  const auto of = [&](const base::Result<std::string>& of_first) {
+    return comm::agree_on_first(*world, is_first ? of_first : std::string("ignored"));
+  };
+  CHECK(of(std::string("chosen")) == "chosen");
+  CHECK(of(std::string(1000, 'c')) == std::string(1000, 'c'));
+  CHECK(of(std::string()).empty());
+  const base::Failure refused{base::ExitCode::topology, "rank 1 has no NCCL"};
+  try {
+    of(refused);
+    FAIL("a failure of the first rank passed");
+  } catch (const comm::AgreedError& error) {
+    CHECK(error.code() == base::ExitCode::topology);
+    CHECK(std::string(error.what()) == refused.text);
+    CHECK(error.failed_count() == world->size());
+  }
+}
+
+TEST_CASE("every rank whose number is another one is named") {
+  const auto world = mpi().make_world();
+  if (world->size() < 3) return;
+  try {
+    comm::agree_equal(*world, world->rank() == 0 ? 5 : 6, "the configuration", "start all alike");
+    FAIL("different numbers passed");
+  } catch (const comm::AgreedError& error) {
+    CHECK(error.first() == base::Rank(1));
+    CHECK_THAT(error.what(), Catch::Contains("of ranks 1, 2"));
+    CHECK_THAT(error.what(), Catch::Contains("is not that of rank 0"));
+  }
+}
