@@ -15,11 +15,10 @@
 
 #include "checkpoint/folder_names.hpp"
 #include "checkpoint/save/commit.hpp"
+#include "checkpoint/save/file_record.hpp"
 #include "checkpoint/save/save_run.hpp"
 #include "checkpoint/save/step_files.hpp"
 
-#include <algorithm>
-#include <array>
 #include <chrono>
 #include <utility>
 #include <vector>
@@ -44,49 +43,6 @@ void check_request(const SaveRequest& request, int world_size) {
 }
 
 // 2. The manifest.
-
-/// Facts on a file that rank 0 must know: few bytes, so that those of ten thousand ranks are
-/// little.
-struct FileRecord {
-  std::uint64_t bytes;
-  std::array<char, 64> checksums_sha256;
-};
-static_assert(sizeof(FileRecord) % sizeof(std::int32_t) == 0);
-
-/// The files of all ranks, by rank. Collective.
-std::vector<StoredFile> gather_files(const StoredFile& mine, comm::ProcessGroup& world) {
-  FileRecord record{mine.bytes, {}};
-  TRIREME_EXPECT(mine.checksums_sha256.size() == record.checksums_sha256.size(),
-                 "a SHA-256 has 64 hexadecimal digits");
-  std::copy(mine.checksums_sha256.begin(), mine.checksums_sha256.end(),
-            record.checksums_sha256.begin());
-  std::vector<FileRecord> records(static_cast<std::size_t>(world.size()));
-  constexpr std::int64_t words = sizeof(FileRecord) / sizeof(std::int32_t);
-  world.all_gather({&record, device::DType::i32, {words}},
-                   {records.data(), device::DType::i32, {words * world.size()}});
-  std::vector<StoredFile> files;
-  for (const auto& [bytes, digest] : records) {
-    files.push_back({shard_name(files.size()), bytes, {digest.begin(), digest.end()}});
-  }
-  return files;
-}
-
-/// Adds what ranks know of the SHA-256 of their files' blocks; all of them have those, or none.
-/// Collective.
-void gather_digests(std::vector<StoredFile>& files, const StoredFile& mine,
-                    comm::ProcessGroup& world) {
-  std::array<char, 64> digest{};
-  std::copy_n(mine.digests_sha256.begin(), std::min(digest.size(), mine.digests_sha256.size()),
-              digest.begin());
-  std::vector<std::array<char, 64>> digests(files.size());
-  constexpr std::int64_t words = sizeof digest / sizeof(std::int32_t);
-  world.all_gather({digest.data(), device::DType::i32, {words}},
-                   {digests.data(), device::DType::i32, {words * world.size()}});
-  for (std::size_t file = 0; file < files.size(); ++file) {
-    if (digests[file][0] == '\0') continue;
-    files[file].digests_sha256.assign(digests[file].begin(), digests[file].end());
-  }
-}
 
 Manifest manifest_of(const SaveRequest& request, const Place& place,
                      std::vector<StoredFile> files) {
@@ -170,8 +126,8 @@ void SaveRun::write_master_file() {
 void SaveRun::gather(const base::Status& written, comm::ProcessGroup& world) {
   agree(written, world);
   all_ = gather_files(mine_, world);
-  if (options_.digests != BlockDigests::none) gather_digests(all_, mine_, world);
   if (request_.tier == nullptr) return;
+  copies_.exchange_records(mine_, world);
   std::string text;
   if (rank_ == 0) text = manifest_text(manifest_of(request_, place_, all_), request_.key);
   manifest_text_ = comm::broadcast_bytes(world, text);

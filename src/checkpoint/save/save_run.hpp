@@ -35,7 +35,7 @@ class SaveRun {
   /// and tells those who commit what must be known of all files.
   void gather(const base::Status& written, comm::ProcessGroup& world);
   /// Writes the copies of other nodes' files, whose messages are there. Throws Error (checkpoint).
-  void write_copies() const { copies_.write(options_, place_.path, all_); }
+  void write_copies() const { copies_.write(options_, place_.path); }
   /// Collective over the group. Host-blocking: yes. Takes what became of write_copies().
   void agree(const base::Status& written, comm::ProcessGroup& world);
   /// Commits on rank 0, or the first of each node; does nothing on others. Throws Error
@@ -58,6 +58,7 @@ class SaveRun {
   Place place_;
   StoredFile mine_;
   std::optional<StoredFile> master_;
+  /// Files of all ranks, on rank 0.
   std::vector<StoredFile> all_;
   /// Manifest of a step of nodes, which all of them write.
   std::string manifest_text_;

@@ -14,6 +14,7 @@ namespace trireme::checkpoint {
 namespace {
 
 constexpr int copy_tag = 0x10AF;
+constexpr int record_tag = copy_tag + 1;
 /// Elements of one message.
 constexpr std::int64_t message_elements = std::int64_t{1} << 26;
 
@@ -46,7 +47,7 @@ Copies::Copies(const SaveRequest& request, int rank) : request_(request) {
   holders_ = request.tier->holders(rank);
   auto* at = request.copies.data();
   for (const auto owner : request.tier->owners(rank)) {
-    received_.push_back({owner, shards_at(at, request.contents, owner)});
+    received_.push_back({owner, shards_at(at, request.contents, owner), {}});
     at += request.contents.bytes_in_file(static_cast<std::size_t>(owner));
   }
   TRIREME_EXPECT(at <= request.copies.data() + request.copies.size(),
@@ -65,7 +66,7 @@ Copies::~Copies() {
 void Copies::start(comm::ProcessGroup& world) {
   if (started_) return;
   started_ = true;
-  for (const auto& [owner, shards] : received_) {
+  for (const auto& [owner, shards, original] : received_) {
     for (const auto& shard : shards) {
       each_message(shard, [&, from = owner](const device::Tensor& part) {
         works_.push_back(world.start_receive(part, from, copy_tag));
@@ -91,12 +92,22 @@ void Copies::wait() {
   works_.clear();
 }
 
-void Copies::write(const SaveOptions& options, const std::filesystem::path& folder,
-                   const std::vector<StoredFile>& files) const {
+void Copies::exchange_records(const StoredFile& mine, comm::ProcessGroup& world) {
+  own_ = FileRecord(mine);
+  for (auto& received : received_) {
+    works_.push_back(world.start_receive(received.original.words(), received.owner, record_tag));
+  }
+  for (const auto holder : holders_) {
+    works_.push_back(world.start_send(own_.words(), holder, record_tag));
+  }
+  wait();
+}
+
+void Copies::write(const SaveOptions& options, const std::filesystem::path& folder) const {
   auto request = request_;
-  for (const auto& [owner, shards] : received_) {
+  for (const auto& [owner, shards, record] : received_) {
     request.shards = shards;
-    const auto& original = files[static_cast<std::size_t>(owner)];
+    const auto original = record.file_of(static_cast<std::size_t>(owner));
     const auto copy = write_shard(options, folder, request, static_cast<std::size_t>(owner));
     if (copy.bytes == original.bytes && copy.checksums_sha256 == original.checksums_sha256 &&
         copy.digests_sha256 == original.digests_sha256) {

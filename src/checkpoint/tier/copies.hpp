@@ -5,6 +5,8 @@
 #include "trireme/checkpoint/save.hpp"
 #include "trireme/comm/process_group.hpp"
 
+#include "checkpoint/save/file_record.hpp"
+
 #include <filesystem>
 #include <vector>
 
@@ -29,20 +31,25 @@ class Copies {
   /// True once all messages are there. Makes progress.
   bool poll();
   void wait();
+  /// Sends the facts on this rank's file to those that hold its copy, and waits for those on the
+  /// files whose copies this rank holds. Every rank of the group does so.
+  void exchange_records(const StoredFile& mine, comm::ProcessGroup& world);
   /// Writes the files of the ranks whose values are there. Each must become what its rank has
-  /// written: `files`, by rank. Throws Error (checkpoint).
-  void write(const SaveOptions& options, const std::filesystem::path& folder,
-             const std::vector<StoredFile>& files) const;
+  /// written. Throws Error (checkpoint).
+  void write(const SaveOptions& options, const std::filesystem::path& folder) const;
 
  private:
   struct Received {
     int owner;
     std::vector<device::Tensor> shards;
+    FileRecord original;
   };
 
   const SaveRequest& request_;
   std::vector<int> holders_;
   std::vector<Received> received_;
+  /// Facts on this rank's file, which messages send.
+  FileRecord own_;
   std::vector<comm::Work> works_;
   bool started_ = false;
 };

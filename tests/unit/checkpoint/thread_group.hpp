@@ -61,11 +61,13 @@ class ThreadGroup : public comm::ProcessGroup {
   }
   void barrier() override { shared_->meeting.arrive_and_wait(); }
 
-  /// The sum of f32, the largest i32.
+  /// Sums, and the largest i32.
   comm::Work start_all_reduce(const device::Tensor& x, comm::ReduceOp op) override {
     publish(x);
     if (x.dtype() == device::DType::f32 && op == comm::ReduceOp::sum) {
       reduce(x.f32(), x.element_count(), [](float a, float b) { return a + b; });
+    } else if (x.dtype() == device::DType::i32 && op == comm::ReduceOp::sum) {
+      reduce(x.i32(), x.element_count(), [](std::int32_t a, std::int32_t b) { return a + b; });
     } else if (x.dtype() == device::DType::i32 && op == comm::ReduceOp::max) {
       reduce(x.i32(), x.element_count(),
              [](std::int32_t a, std::int32_t b) { return std::max(a, b); });
