@@ -71,7 +71,7 @@ NodeAnswers answer_prometheus(const config::Config& config, const runtime::Clust
   }
   auto targets = base::Json::array();
   for (const auto& each :
-       comm::all_gather_bytes(world, node.endpoint ? node.endpoint->target() : std::string())) {
+       comm::gather_bytes(world, node.endpoint ? node.endpoint->target() : std::string())) {
     if (!each.empty()) targets.push_back(each);
   }
   if (is_first) {

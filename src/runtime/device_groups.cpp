@@ -50,15 +50,34 @@ NcclOffer offer_of(const device::Device& device, const comm::MpiRuntime& mpi,
   return offer;
 }
 
-std::vector<NcclOffer> exchange(comm::ProcessGroup& world, const NcclOffer& mine) {
+/// Offers of all ranks, by rank, on the first; nothing on the others.
+std::vector<NcclOffer> gather_offers(comm::ProcessGroup& world, const NcclOffer& mine) {
   const base::Json text = {mine.node, mine.gpu, mine.version, mine.reason};
   std::vector<NcclOffer> offers;
-  for (const auto& answer : comm::all_gather_bytes(world, base::json_text(text))) {
+  for (const auto& answer : comm::gather_bytes(world, base::json_text(text))) {
     const auto json = base::value_or_throw(base::parse_json(answer, "what a rank has for NCCL"));
     offers.push_back({json.at(0).get<int>(), json.at(1).get<std::string>(), json.at(2).get<int>(),
                       json.at(3).get<std::string>()});
   }
   return offers;
+}
+
+/// First byte of a choice on its way.
+constexpr char nccl_mark = 'n';
+constexpr char staged_mark = 's';
+
+/// Collective over the world. The first rank chooses for all.
+DeviceGroupsChoice agree_on_groups(comm::ProcessGroup& world, DeviceGroups wish,
+                                   const NcclOffer& mine) {
+  const auto offers = gather_offers(world, mine);
+  const auto choice = [&]() -> base::Result<std::string> {
+    if (world.rank() != 0) return std::string();
+    const auto chosen = choose_device_groups(wish, offers);
+    if (!chosen.ok()) return chosen.failure();
+    return (chosen->groups == DeviceGroups::nccl ? nccl_mark : staged_mark) + chosen->sentence;
+  };
+  const auto text = comm::agree_on_first(world, choice());
+  return {text.front() == nccl_mark ? DeviceGroups::nccl : DeviceGroups::staged, text.substr(1)};
 }
 
 }  // namespace
@@ -146,8 +165,7 @@ DeviceGroupsReport use_device_groups(device::Device& device, Cluster& cluster,
     return {};
   }
   const auto library = options.library();
-  const auto offers = exchange(world, offer_of(device, mpi, library));
-  const auto choice = comm::agree(world, choose_device_groups(options.wish, offers));
+  const auto choice = agree_on_groups(world, options.wish, offer_of(device, mpi, library));
   if (choice.groups == DeviceGroups::staged) {
     comm::agree(world,
                 check_other_groups(options.rdma, mpi.node_count(), "staged through the host"));
