@@ -7,6 +7,7 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/log.hpp"
 #include "trireme/comm/agree.hpp"
+#include "trireme/comm/bytes.hpp"
 #include "trireme/comm/nccl_log.hpp"
 #include "trireme/launch/contract.hpp"
 #include "trireme/record/task_record.hpp"
@@ -196,7 +197,9 @@ base::ExitCode Session::start(const SessionOptions& options, const base::Environ
     };
     session.cluster.cache_folder = cache_folder(environment);
     report_launch(environment, mpi.local_rank());
-    say(ordering.sentence(), process.libraries);
+    say(comm::broadcast_bytes(*session.cluster.world, ordering.sentence(),
+                              mpi.first_process().value()),
+        process.libraries);
     comm::agree_equal(*session.cluster.world, options.configuration, "the configuration",
                       "start all ranks with the same files, environment and command line");
     prepare_kernels(options, mpi, session,

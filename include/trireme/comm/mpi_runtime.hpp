@@ -49,9 +49,8 @@ struct LaunchedProcess {
 struct Numbering {
   /// Text of this process for `order`, at most longest_word bytes; a longer one is sent as empty.
   std::string word;
-  /// Permutation that gives the process of each rank. Is called with all processes in the
-  /// launcher's order and must return the same on all of them; a result that is not a permutation
-  /// is ignored.
+  /// Permutation that gives the process of each rank. Is called on the launcher's first process,
+  /// with all processes in the launcher's order; a result that is not a permutation is ignored.
   std::function<std::vector<int>(const std::vector<LaunchedProcess>&)> order;
 
   static constexpr std::size_t longest_word = 511;
@@ -119,6 +118,8 @@ class MpiRuntime {
   int world_size() const;
   /// The launcher's number of a rank: another one where Numbering::order changed it.
   int task_of(base::Rank rank) const;
+  /// Rank of the launcher's first process, which has called Numbering::order.
+  base::Rank first_process() const;
   /// Position among the ranks of this node, and their number.
   base::LocalRank local_rank() const;
   int local_size() const;

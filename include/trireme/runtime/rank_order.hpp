@@ -21,7 +21,8 @@ class RankOrdering {
   /// later) keep their order.
   comm::Numbering numbering();
 
-  /// Decision in a sentence; empty when there was nothing to decide.
+  /// Decision in a sentence, on the launcher's first process; empty on others, and when there was
+  /// nothing to decide.
   const std::string& sentence() const { return sentence_; }
 
  private:

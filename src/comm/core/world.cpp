@@ -22,6 +22,10 @@ std::vector<int> World::nodes() const {
   return nodes;
 }
 
+base::Rank World::first_process() const {
+  return base::Rank(static_cast<int>(std::find(tasks.begin(), tasks.end(), 0) - tasks.begin()));
+}
+
 std::string World::task_text(base::Rank rank) const {
   const int task = tasks[rank.index()];
   return task == rank.value() ? std::string{} : base::format("task {}, ", task);

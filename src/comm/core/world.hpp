@@ -25,6 +25,8 @@ struct World {
   std::vector<base::Rank> neighbours() const { return ranks_of(leader(self)); }
   /// The leader of each node, ascending.
   std::vector<int> nodes() const;
+  /// Rank of the launcher's first process.
+  base::Rank first_process() const;
   /// Text "task 5, " where the launcher's number differs from the rank; else empty.
   std::string task_text(base::Rank rank) const;
   /// "rank 5 (task 6, on n3)".

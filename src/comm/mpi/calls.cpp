@@ -210,6 +210,13 @@ void library_gather(const void* part, void* whole, int part_bytes, int root,
   check(MPI_Gather(part, part_bytes, MPI_BYTE, whole, part_bytes, MPI_BYTE, root, communicator),
         "MPI_Gather");
 }
+
+void library_scatter(const void* whole, void* part, int part_bytes, int root,
+                     MPI_Comm communicator) {
+  check(MPI_Scatter(whole, part_bytes, MPI_BYTE, part, part_bytes, MPI_BYTE, root, communicator),
+        "MPI_Scatter");
+}
+
 void library_broadcast(void* x, int bytes, int root, MPI_Comm communicator) {
   check(MPI_Bcast(x, bytes, MPI_BYTE, root, communicator), "MPI_Bcast");
 }

@@ -61,6 +61,9 @@ void library_all_gather(const void* part, void* whole, int part_bytes, MPI_Comm 
 void library_all_to_all(const void* from, void* to, int part_bytes, MPI_Comm communicator);
 /// Gather to `root`; `whole` is used there only.
 void library_gather(const void* part, void* whole, int part_bytes, int root, MPI_Comm communicator);
+/// The parts of `root`, one to each rank; `whole` is used there only.
+void library_scatter(const void* whole, void* part, int part_bytes, int root,
+                     MPI_Comm communicator);
 void library_broadcast(void* x, int bytes, int root, MPI_Comm communicator);
 
 }  // namespace trireme::comm::mpi

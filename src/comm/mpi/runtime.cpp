@@ -75,6 +75,9 @@ int MpiRuntime::world_size() const {
 int MpiRuntime::task_of(base::Rank rank) const {
   return state_->watch().world().tasks[rank.index()];
 }
+base::Rank MpiRuntime::first_process() const {
+  return state_->watch().world().first_process();
+}
 base::LocalRank MpiRuntime::local_rank() const {
   return state_->local_rank;
 }

@@ -48,7 +48,7 @@ struct Introduction {
   std::array<char, 56> host;
 };
 
-/// Data of a process that all others get before ranks are numbered.
+/// Data of a process that the launcher's first one gets before ranks are numbered.
 struct Word {
   std::array<char, 56> node{};
   std::array<char, Numbering::longest_word + 1> text{};
@@ -59,34 +59,40 @@ void put(std::array<char, N>& place, const std::string& text) {
   std::memcpy(place.data(), text.data(), std::min(text.size(), N - 1));
 }
 
-bool is_permutation(std::vector<int> order, int size) {
-  std::sort(order.begin(), order.end());
-  for (int index = 0; index < size; ++index) {
-    if (static_cast<int>(order.size()) != size || order[static_cast<std::size_t>(index)] != index) {
-      return false;
-    }
+/// Rank of each process by the order of these words; of none where it is no permutation.
+std::vector<std::int32_t> ranks_of(const Numbering& numbering, const std::vector<Word>& words) {
+  constexpr std::int32_t none = -1;
+  std::vector<LaunchedProcess> processes;
+  for (const auto& one : words) processes.push_back({one.node.data(), one.text.data()});
+  const auto order = numbering.order(processes);
+  std::vector<std::int32_t> ranks(words.size(), none);
+  for (std::size_t rank = 0; rank < order.size(); ++rank) {
+    const auto process = static_cast<std::size_t>(order[rank]);
+    if (process < ranks.size()) ranks[process] = static_cast<std::int32_t>(rank);
   }
-  return true;
+  const bool is_permutation =
+      order.size() == ranks.size() && std::find(ranks.begin(), ranks.end(), none) == ranks.end();
+  if (!is_permutation) std::fill(ranks.begin(), ranks.end(), none);
+  return ranks;
 }
 
 /// World communicator with its ranks numbered as asked.
 mpi::Communicator number_world(const Numbering& numbering) {
   if (!numbering.order) return mpi::dup(MPI_COMM_WORLD);
-  const int size = mpi::size(MPI_COMM_WORLD);
+  const bool is_first = mpi::rank(MPI_COMM_WORLD) == 0;
   Word mine;
   put(mine.node, mpi::processor_name());
   if (numbering.word.size() <= Numbering::longest_word) put(mine.text, numbering.word);
-  std::vector<Word> all(static_cast<std::size_t>(size));
+  std::vector<Word> all(is_first ? static_cast<std::size_t>(mpi::size(MPI_COMM_WORLD)) : 0);
+  std::vector<std::int32_t> ranks;
+  std::int32_t own = 0;
   {
-    const CallDeadline deadline("the first exchange of all ranks (MPI_Allgather)");
-    mpi::library_all_gather(&mine, all.data(), sizeof mine, MPI_COMM_WORLD);
+    const CallDeadline deadline("the first exchange of all ranks (MPI_Gather, MPI_Scatter)");
+    mpi::library_gather(&mine, all.data(), sizeof mine, 0, MPI_COMM_WORLD);
+    if (is_first) ranks = ranks_of(numbering, all);
+    mpi::library_scatter(ranks.data(), &own, sizeof own, 0, MPI_COMM_WORLD);
   }
-  std::vector<LaunchedProcess> processes;
-  for (const auto& one : all) processes.push_back({one.node.data(), one.text.data()});
-  const auto order = numbering.order(processes);
-  if (!is_permutation(order, size)) return mpi::dup(MPI_COMM_WORLD);
-  const auto place = std::find(order.begin(), order.end(), mpi::rank(MPI_COMM_WORLD));
-  return mpi::split(MPI_COMM_WORLD, static_cast<int>(place - order.begin()));
+  return own < 0 ? mpi::dup(MPI_COMM_WORLD) : mpi::split(MPI_COMM_WORLD, own);
 }
 
 }  // namespace

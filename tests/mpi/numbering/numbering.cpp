@@ -30,8 +30,11 @@ void check(comm::MpiRuntime& mpi, const std::vector<comm::LaunchedProcess>& seen
   const int size = mpi.world_size();
   const auto order = turned(size);
   const int self = mpi.world_rank().value();
-  expect(static_cast<int>(seen.size()) == size, "every process has a word");
-  for (int task = 0; task < size; ++task) {
+  const bool is_first = self == mpi.first_process().value();
+  expect(mpi.task_of(mpi.first_process()) == 0, "the first process is known");
+  expect(static_cast<int>(seen.size()) == (is_first ? size : 0),
+         "the first process is given every word, and no other any");
+  for (int task = 0; is_first && task < size; ++task) {
     expect(seen[static_cast<std::size_t>(task)].word == base::format("word {}", task),
            "words come in the launcher's order");
   }
