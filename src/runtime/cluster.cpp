@@ -6,6 +6,7 @@
 #include "trireme/base/log.hpp"
 #include "trireme/comm/agree.hpp"
 #include "trireme/comm/staged.hpp"
+#include "trireme/runtime/open_files.hpp"
 
 #include "bind.hpp"
 
@@ -19,6 +20,14 @@ base::Result<layout::Mesh> mesh_of(const JoinOptions& options, int world_size) {
   auto mesh = layout::arrange(options.arrangement, world_size);
   if (mesh.ok() || !options.described) return mesh;
   return layout::arrange(options.described(), world_size);
+}
+
+/// Says before the first connections that there may be too many.
+void warn_of_open_files(const layout::Mesh& mesh) {
+  int peers = 0;
+  for (const auto& [axis, degree] : mesh.axes()) peers += degree - 1;
+  const auto shortage = open_files_shortage(peers);
+  if (!shortage.empty()) base::log::warning("runtime", "{}", shortage);
 }
 
 }  // namespace
@@ -40,6 +49,7 @@ Cluster join(comm::MpiRuntime& mpi, const JoinOptions& options,
                   {},
                   std::move(start_up)};
   cluster.start_up.reached("agreement");
+  warn_of_open_files(cluster.mesh);
   cluster.binding = bind_ranks(mpi, *cluster.world, options, environment);
   cluster.start_up.reached("binding");
   cluster.groups = {cluster.mesh, cluster.rank,

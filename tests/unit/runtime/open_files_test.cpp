@@ -20,3 +20,16 @@ TEST_CASE("a rank may open as many files as its hard limit allows, within reason
   CHECK(after.rlim_cur == std::min<rlim_t>(before.rlim_max, 65536));
   ::setrlimit(RLIMIT_NOFILE, &before);
 }
+
+TEST_CASE("a rank that needs more files than it may open says so first") {
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  auto lowered = before;
+  lowered.rlim_cur = 400;
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &lowered) == 0);
+  CHECK(runtime::open_files_shortage(144).empty());
+  const auto text = runtime::open_files_shortage(145);
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  CHECK_THAT(text, Catch::Contains("may open 400 files and needs about 401"));
+  CHECK_THAT(text, Catch::Contains("exchanges data with 145 others"));
+}
