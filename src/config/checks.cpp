@@ -38,6 +38,7 @@ class Checker {
   void profile();
   void activation_checkpointing();
   void node_storage();
+  void save_interval();
   void rounding();
 
   base::Status finish() const {
@@ -216,6 +217,15 @@ void Checker::node_storage() {
   }
 }
 
+void Checker::save_interval() {
+  constexpr std::string_view key = "checkpoint.every_minutes";
+  if (!config_.automatic(key) || !options_.plan.machine.empty()) return;
+  mistake(
+      "{} needs plan.machine (how often nodes fail is said in its file, site.mtbf_node_days); name "
+      "the file, or give minutes",
+      cited(key));
+}
+
 void Checker::rounding() {
   const auto& numerics = options_.numerics;
   if (numerics.stochastic_rounding && numerics.precision == Precision::fp32) {
@@ -240,6 +250,7 @@ base::Status check(const Config& config) {
   checker.profile();
   checker.activation_checkpointing();
   checker.node_storage();
+  checker.save_interval();
   checker.rounding();
   return checker.finish();
 }

@@ -4,7 +4,7 @@
 #include "trireme/base/counted.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/optim/rule.hpp"
-#include "trireme/predict/failures.hpp"
+#include "trireme/plan/save_interval.hpp"
 
 #include <limits>
 #include <utility>
@@ -17,18 +17,10 @@ using predict::Part;
 
 constexpr double hour = 3600;
 constexpr double minute = 60;
-constexpr double day = 24 * hour;
 constexpr double percent = 100;
 constexpr double thousand = 1000;
 /// Part of the time below which nobody waits for what is left of it.
 constexpr double least_share = 1e-6;
-
-predict::SaveTimes save_times(const predict::Machine& machine, const RunSize& run, int nodes) {
-  const double of_node = run.state_bytes / nodes;
-  const double write = of_node / machine.node.disk_write;
-  if (!run.saves_beside || machine.node.host_copy == 0) return {.stall = write, .write = 0};
-  return {.stall = of_node / machine.node.host_copy, .write = write};
-}
 
 /// Watts of a node, by the time in which a rank waits. A file that does not say what waiting takes
 /// has it taken for computing.
@@ -54,16 +46,14 @@ RunSize run_size(const schema::Options& keys, const model::ModelConfig& model, i
 RunEstimate estimate_run(const predict::Machine& machine, Tenure tenure, const RunSize& run,
                          const predict::StepPrediction& step) {
   const auto& site = machine.site;
-  const int of_node = machine.node.computes_on_cores() ? run.ranks : machine.node.gpus;
   RunEstimate estimate;
-  estimate.nodes = (run.ranks + of_node - 1) / of_node;
-  const double days = tenure == Tenure::own ? site.mtbf_node_days : site.spot_mtbf_node_days;
-  if (days > 0 && machine.node.disk_write > 0) {
-    const predict::FailureTimes failures{days * day / estimate.nodes, site.restart_seconds};
-    const auto save = save_times(machine, run, estimate.nodes);
-    const double interval = predict::best_interval(save, failures);
-    estimate.effective = predict::effective_share(interval, save, failures);
-    estimate.failure_hours = failures.between / hour;
+  estimate.nodes = nodes_of(machine, run.ranks);
+  const auto failures = failure_times(machine, tenure, estimate.nodes);
+  const auto save = save_times(machine, run, estimate.nodes);
+  if (failures && save) {
+    const double interval = save_interval(*save, *failures);
+    estimate.effective = predict::effective_share(interval, *save, *failures);
+    estimate.failure_hours = failures->between / hour;
     estimate.save_minutes = interval / minute;
   }
   if (estimate.effective < least_share) {

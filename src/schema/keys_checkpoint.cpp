@@ -15,7 +15,13 @@ constexpr Key checkpoint_rows[] = {
         "0", {.unit = "steps", .range = counts_from(0)},
         "Steps between checkpoints; 0 is only at the end of the run."),
     checkpoint.key<&CheckpointOptions::every_minutes>(
-        "30", {.unit = "minutes", .range = at_least(0)},
+        "30",
+        {.unit = "minutes",
+         .range = at_least(0),
+         .auto_rule =
+             "the interval with which failures of nodes cost least, by site.mtbf_node_days "
+             "of plan.machine and the times of this start's saves, from 1 minute to 6 "
+             "hours"},
         "Minutes between checkpoints, beside every_steps; 0 is off. The first of each start comes "
         "after a tenth of it."),
     checkpoint.key<&CheckpointOptions::failures_allowed>(

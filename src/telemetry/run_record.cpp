@@ -64,7 +64,7 @@ double number_of(const Json& line, const char* key) {
 }
 
 bool EventLine::is_measurement() const {
-  return name == "first step" || name == "arenas" || name == "memory";
+  return name == "first step" || name == "arenas" || name == "memory" || name == "save interval";
 }
 
 void RunRecord::take(std::string_view text_line) {

@@ -34,6 +34,8 @@ class SaveSchedule {
     last_ = now;
     wait_seconds_ = interval_seconds_;
   }
+  /// Another interval, which counts from the last save.
+  void change(double every_minutes) { wait_seconds_ = interval_seconds_ = 60 * every_minutes; }
 
  private:
   double interval_seconds_;
@@ -107,6 +109,8 @@ class Requests {
   /// Throws Error (launch) if this rank's lock of the run is lost by now. For any thread.
   void check_lock() const;
   void saved() { schedule_.saved(SaveSchedule::Clock::now()); }
+  /// Another interval between saves by the clock. On the first rank.
+  void save_every(double minutes) { schedule_.change(minutes); }
 
  private:
   std::int32_t own_reason(bool is_first, double lead_seconds, const Wishes& wishes);

@@ -19,6 +19,7 @@
 #include "train/profile.hpp"
 #include "train/rank_times_recorder.hpp"
 #include "train/requests.hpp"
+#include "train/saving/auto_interval.hpp"
 #include "train/saving/replica_check.hpp"
 #include "train/saving/saver.hpp"
 

@@ -5,7 +5,7 @@ if(TARGET trireme AND TRIREME_MPIEXEC)
     commands/eval_test.cpp commands/fp8_test.cpp commands/generate_test.cpp commands/going_on_test.cpp commands/import_test.cpp
     commands/mistakes_test.cpp commands/own_run_test.cpp commands/plan_test.cpp
     commands/prediction_test.cpp commands/preflight_test.cpp
-    commands/probe_test.cpp commands/ranks.cpp commands/rounding_test.cpp
+    commands/probe_test.cpp commands/ranks.cpp commands/rounding_test.cpp commands/save_interval_test.cpp
     commands/samples_test.cpp commands/text_model.cpp
     commands/speed_test.cpp commands/step_times_test.cpp commands/threads_test.cpp commands/train_ranks_test.cpp
     "${PROJECT_SOURCE_DIR}/tests/support/program.cpp")

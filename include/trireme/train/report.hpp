@@ -10,6 +10,7 @@
 #include "trireme/telemetry/metrics.hpp"
 #include "trireme/telemetry/predicted_step.hpp"
 #include "trireme/telemetry/run_record.hpp"
+#include "trireme/train/save_interval.hpp"
 
 #include <chrono>
 #include <filesystem>
@@ -180,6 +181,8 @@ class Report {
   void saved(const SaveRecord& record);
   /// Records a failed save, after which training goes on.
   void not_saved(std::int64_t step, SaveRecord::Tier tier, const std::string& why);
+  /// Records the interval between saves by the clock that was chosen.
+  void saves_every(std::int64_t step, const SaveInterval& interval);
   /// Records that replicas differed after `step`, and that training goes on after step `to`.
   void went_back(std::int64_t step, std::int64_t to, const std::string& why);
   /// Records that a step was loaded; step 0: weights.

@@ -12,6 +12,7 @@
 #include "trireme/runtime/time_limit.hpp"
 #include "trireme/train/checkpoints.hpp"
 #include "trireme/train/report.hpp"
+#include "trireme/train/save_interval.hpp"
 
 #include <filesystem>
 #include <functional>
@@ -20,6 +21,7 @@
 
 namespace trireme::train {
 
+class AutoInterval;
 class Evaluation;
 class KeptPeak;
 class NonfiniteSteps;
@@ -47,6 +49,9 @@ struct StartOptions {
   /// Predicts a step of these options, on the first rank; must not communicate. May be empty; a
   /// failure is logged, and nothing is predicted.
   std::function<base::Result<telemetry::PredictedStep>(const engine::EngineOptions&)> predict = {};
+  /// Chooses the interval between saves where checkpoint.every_minutes is auto, which is refused
+  /// without it.
+  ChooseInterval choose_interval = {};
   /// The file system that saves write with.
   checkpoint::FileSystem& files = checkpoint::FileSystem::system();
 };
@@ -145,6 +150,8 @@ class Trainer {
   std::unique_ptr<NonfiniteSteps> nonfinite_;
   /// "goes on after step 12".
   std::string beginning_;
+  /// Null but on the first rank, and where minutes are given.
+  std::unique_ptr<AutoInterval> interval_;
   std::unique_ptr<Requests> requests_;
   std::unique_ptr<Profile> profile_;
   std::unique_ptr<RankTimesRecorder> rank_times_;

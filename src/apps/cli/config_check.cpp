@@ -18,6 +18,7 @@
 #include "trireme/train/trainer.hpp"
 
 #include "apps/chosen_layout.hpp"
+#include "apps/save_interval.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -122,6 +123,7 @@ base::Status check_companions(const config::Config& config, Verdict& verdict) {
       !status.ok()) {
     return status;
   }
+  if (auto status = check_save_interval(config); !status.ok()) return status;
   for (const auto& target : keys.track.to) {
     if (const auto parsed = track::parse_target(target); !parsed.ok()) return parsed.failure();
   }

@@ -25,6 +25,7 @@
 #include "apps/local_ranks.hpp"
 #include "apps/node_endpoint.hpp"
 #include "apps/runs/run_report.hpp"
+#include "apps/save_interval.hpp"
 #include "apps/session_options.hpp"
 #include "apps/step_prediction.hpp"
 #include "apps/version.hpp"
@@ -82,9 +83,12 @@ std::unique_ptr<telemetry::SpanObserver> nvtx_ranges(const base::Environment& en
   return environment.has("NVTX_INJECTION64_PATH") ? device::make_nvtx_ranges() : nullptr;
 }
 
-/// Each rank shows its steps to its node's endpoint, where there is one.
-train::StartOptions showing_steps(train::StartOptions start, const config::Config& config,
-                                  const runtime::Session& session) {
+/// A start that knows its ranks: it chooses the interval of its saves for them, and each rank shows
+/// its steps to its node's endpoint, where there is one.
+train::StartOptions on_ranks(train::StartOptions start, const config::Config& config,
+                             const runtime::Session& session) {
+  start.choose_interval = interval_chooser(config, session.cluster.mesh.world_size(),
+                                           session.cluster.mpi->node_count());
   if (config.options().track.prometheus_port == 0) return start;
   start.on_step = [mpi = session.cluster.mpi](const train::StepRecord& record) {
     mpi->publish(published(record));
@@ -138,7 +142,7 @@ base::ExitCode train_on_this_rank(ConfigArguments& arguments, train::Start how, 
         NodeAnswers answers;
         const auto end = session.cluster.mpi->announcing([&] {
           trainer = std::make_unique<train::Trainer>(with_absolute_targets(config), session,
-                                                     showing_steps(start, config, session));
+                                                     on_ranks(start, config, session));
           answers = answer_prometheus(config, session.cluster);
           const auto placement = runtime::gather_placement(session.cluster);
           if (is_first) {

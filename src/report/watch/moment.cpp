@@ -78,6 +78,18 @@ double minutes_of(const RunView& view, std::string_view key) {
   return parsed.ec == std::errc{} && std::isfinite(number) ? number : 0;
 }
 
+/// Minutes between saves by the clock: where they are auto, those that the start has chosen last.
+double minutes_between_saves(const RunView& view, const RunRecord& record) {
+  constexpr const char* key = "checkpoint.every_minutes";
+  if (view.value(key) != "auto") return minutes_of(view, key);
+  const auto& events = record.events;
+  const auto found = std::find_if(events.rbegin(), events.rend(),
+                                  [](const auto& event) { return event.name == "save interval"; });
+  if (found == events.rend()) return 0;
+  const double minutes = telemetry::number_of(found->line, "minutes");
+  return std::isfinite(minutes) ? minutes : 0;
+}
+
 std::int64_t milliseconds(double seconds) {
   constexpr double most = 1e12;
   return static_cast<std::int64_t>(std::min(seconds, most) * 1e3);
@@ -116,7 +128,7 @@ std::string next_save_text(const RunView& view, const RunRecord& record, const M
   const auto steps = due - moment.step;
   const double seconds = static_cast<double>(steps) * moment.step_seconds;
   // checkpoint.every_minutes counts from the last save, the first time from the start.
-  const double minutes = minutes_of(view, "checkpoint.every_minutes");
+  const double minutes = minutes_between_saves(view, record);
   const auto* const save = record.last_save();
   const bool has_saved = save != nullptr && save->time_ms > 0 && save->restart == record.restart;
   if (minutes > 0 && has_saved) {

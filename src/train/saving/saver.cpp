@@ -15,16 +15,6 @@
 #include <utility>
 
 namespace trireme::train {
-namespace {
-
-/// Estimate until a save was timed: fp32 masters and two moments, over storage with 100 MB/s for
-/// each rank and 5 GB/s in all.
-double guess_seconds(const model::ModelConfig& model, int ranks) {
-  const auto bytes = 12.0 * static_cast<double>(model::parameter_count(model));
-  return bytes / std::min(1e8 * ranks, 5e9);
-}
-
-}  // namespace
 
 Saver::Saver(Run run, const Progress& progress, engine::Engine& engine, comm::ProcessGroup& world,
              Requests& requests, Report& report)
@@ -61,6 +51,10 @@ void Saver::check_ownership() const {
 
 void Saver::committed(const SaveRecord& record) {
   report_.saved(record);
+  if (run_.interval != nullptr && run_.interval->took(record)) {
+    requests_.save_every(run_.interval->now().minutes);
+    report_.saves_every(progress_.step, run_.interval->now());
+  }
   if (record.tier == SaveRecord::Tier::nodes) return;
   saved_step_ = record.step;
   failed_ = 0;
@@ -268,7 +262,7 @@ void Saver::save_if_due() {
 
 double Saver::expected_seconds() const {
   return longest_seconds_ > 0 ? longest_seconds_
-                              : guess_seconds(engine_.options().model, world_.size());
+                              : guessed_save_seconds(engine_.options().model, world_.size());
 }
 
 checkpoint::LoadOptions Saver::load_options() const {

@@ -8,6 +8,7 @@
 
 #include "train/requests.hpp"
 #include "train/saving/async_saves.hpp"
+#include "train/saving/auto_interval.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -38,6 +39,8 @@ class Saver {
     checkpoint::FileSystem& files;
     /// Lock of the run on the first rank, null on others.
     const record::RunLock* lock;
+    /// On the first rank, where checkpoint.every_minutes is auto; else null.
+    AutoInterval* interval = nullptr;
   };
 
   /// Collective over the world. All that is given outlives the saver, but for `run`.

@@ -30,6 +30,7 @@
 #include "train/profile.hpp"
 #include "train/rank_times_recorder.hpp"
 #include "train/requests.hpp"
+#include "train/saving/auto_interval.hpp"
 #include "train/saving/saver.hpp"
 #include "train/start/fitted_options.hpp"
 #include "train/start/resolved_values.hpp"
@@ -114,6 +115,7 @@ void Trainer::load(runtime::Session& session) {
   cluster_.start_up.reached("data");
   auto key = checkpoint::read_key_on_first_rank(keys_.checkpoint.key_file, *cluster_.world);
   resolved_ = with_values(config_, model, options.schedule, cluster.mesh);
+  interval_ = agreed_interval(config_, options_.choose_interval, model, world);
   open_run(session);
   cluster_.start_up.reached("run directory");
   // Order: before arenas, because timing takes memory of its own, and frees it.
@@ -142,7 +144,7 @@ void Trainer::load(runtime::Session& session) {
       Observers::Watched{cluster_, kernels, *engine_, *memory_, *report_});
   saver_ = std::make_unique<Saver>(
       Saver::Run{keys_, resolved_, directory_, checkpoints_, options_.tool_version, std::move(key),
-                 options_.files, lock_ ? &*lock_ : nullptr},
+                 options_.files, lock_ ? &*lock_ : nullptr, interval_.get()},
       progress_, *engine_, world, *requests_, *report_);
   restore(options_.start);
   keep_run_files(model);
@@ -236,8 +238,9 @@ void Trainer::open_run(runtime::Session& session) {
                     : std::optional(base::value_or_throw(config::parse_step_range(steps))),
       kernels_.device().is_host() ? Profile::Gpu::none : Profile::Gpu::used);
   rank_times_ = std::make_unique<RankTimesRecorder>(cluster_, directory_);
-  requests_ = std::make_unique<Requests>(Requests::Sources{
-      directory_, keys_.checkpoint.every_minutes, options_.limit, lock_ ? &*lock_ : nullptr});
+  const auto minutes = interval_ ? interval_->now().minutes : keys_.checkpoint.every_minutes;
+  requests_ = std::make_unique<Requests>(
+      Requests::Sources{directory_, minutes, options_.limit, lock_ ? &*lock_ : nullptr});
 }
 
 void Trainer::keep_run_files(const model::ModelConfig& model) {
@@ -276,6 +279,7 @@ void Trainer::say_start(const model::ModelConfig& model) {
            engine::stage_layers(model, options.schedule, engine_->schedule().stages).counts,
        .beginning = beginning_,
        .job = job.substr(0, job.find('.'))});
+  if (interval_) report_->saves_every(progress_.step, interval_->now());
   const auto end = progress_.planned_steps;
   const auto steps = keys_.train.steps;
   if (curve_.falls() && end > 0 && progress_.step >= end && progress_.step < steps) {

@@ -9,6 +9,7 @@
 #include "trireme/device/passing_device.hpp"
 
 #include "mpi/training/small_run.hpp"
+#include "support/mpi/world.hpp"
 #include "support/pretended_slurm.hpp"
 
 #include <catch2/catch.hpp>
@@ -113,6 +114,43 @@ TEST_CASE("the newest steps of a run stay, as many as are asked for") {
       small_config(folder, run, {"checkpoint.every_steps=1", "checkpoint.keep_last=2"});
   CHECK(start(config).code == ExitCode::done);
   CHECK(saved_steps(run) == Steps{5, 6});
+}
+
+TEST_CASE("the first rank chooses the interval between saves, and all save by its clock") {
+  const RunFolder folder;
+  const auto run = folder.path() / "chosen";
+  const auto config = small_config(folder, run,
+                                   {"checkpoint.every_minutes=auto", "plan.machine=somewhere",
+                                    "checkpoint.asynchronous=false", "checkpoint.keep_last=0"});
+  train::StartOptions options;
+  int asked = 0;
+  // At once until a save is measured, and never again.
+  options.choose_interval = [&asked](const model::ModelConfig&, const train::SaveCost& save) {
+    ++asked;
+    const double minutes = save.measured == 0 ? 1e-9 : 1e6;
+    return train::SaveInterval{.minutes = minutes, .save = save, .sentence = "chosen"};
+  };
+  CHECK(start(config, {}, options).code == ExitCode::done);
+  CHECK(saved_steps(run) == Steps{1, 6});
+  CHECK(steps_of(run, "save interval") == Steps{0, 1});
+  // At the start, and by each save.
+  CHECK(asked == (mpi().world_rank().value() == 0 ? 3 : 0));
+}
+
+TEST_CASE(
+    "an interval that the first rank cannot choose is refused on all, before the run is there") {
+  const RunFolder folder;
+  const auto run = folder.path() / "refused";
+  const auto config =
+      small_config(folder, run, {"checkpoint.every_minutes=auto", "plan.machine=somewhere"});
+  train::StartOptions options;
+  options.choose_interval = [](const model::ModelConfig&, const train::SaveCost&) {
+    return base::Result<train::SaveInterval>(base::usage_failure("nobody knows"));
+  };
+  const auto end = start(config, {}, options);
+  CHECK(end.code == ExitCode::usage);
+  CHECK(end.text.find("nobody knows") != std::string::npos);
+  CHECK_FALSE(fs::exists(run));
 }
 
 TEST_CASE("no run removes the step that it has just loaded or saved") {

@@ -97,6 +97,23 @@ TEST_CASE("a run is read on, and its state is that of its lock and its last even
   CHECK_FALSE(holds(shown(run), "next save"));
 }
 
+TEST_CASE("the next save comes by the interval that the start has chosen, where it is auto") {
+  const HandMadeRuns runs;
+  runs.configure("a", "[train]\nsteps = 100\n[checkpoint]\nevery_minutes = auto\n");
+  runs.start("a", 1, ",\"time\":\"2999-01-01T00:00:00.000Z\"");
+  const auto lock = base::value_or_throw(record::RunLock::take(runs.path("a"), ""));
+  runs.write("a", "metrics.jsonl",
+             "{\"kind\":\"event\",\"event\":\"save interval\",\"step\":0,\"minutes\":30}\n"
+             "{\"kind\":\"save\",\"step\":1,\"time\":\"2026-11-21T09:37:20.000Z\"}\n"
+             "{\"kind\":\"event\",\"event\":\"save interval\",\"step\":1,\"minutes\":0.5}\n");
+  write_steps(runs, 2, 10);
+  const auto text = shown(watched(runs, "a"));
+  INFO(text);
+  // Ten of thirty seconds have passed; the end of the run is farther.
+  CHECK(holds(text, "next save   in about 20 s (checkpoint.every_minutes)"));
+  CHECK_FALSE(holds(text, "last event  save interval"));
+}
+
 TEST_CASE("no line of a frame is wider than the terminal, and none is below it") {
   const HandMadeRuns runs;
   configure(runs);
