@@ -109,6 +109,20 @@ void SvgPicture::text(double x, double y, const TextStyle& style, std::string_vi
                   style.name, xml_escaped(words));
 }
 
+void SvgPicture::rectangle(double x, double y, double width, double height, std::string_view fill) {
+  body_ += format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\"/>\n", pixels(x),
+                  pixels(y), pixels(width), pixels(height), fill);
+}
+
+void SvgPicture::legend(double x, double y, const TextStyle& style,
+                        std::span<const LegendEntry> entries) {
+  for (const auto& entry : entries) {
+    rectangle(x, y, 14, 12, entry.fill);
+    text(x + 19, y + 11, style, entry.words);
+    x += 19 + text_width(entry.words, style.size) + 18;
+  }
+}
+
 std::string SvgPicture::document(std::string_view title, double width, double height,
                                  std::string_view head) const {
   const double left = std::floor(least_x_);

@@ -41,6 +41,14 @@ class DataStream {
     return free_;
   }
 
+  /// Calls with begin and end of each collective that has run.
+  template <typename Call>
+  void each(const Call& call) const {
+    for (std::size_t index = 0; index < completed_; ++index) {
+      call(collectives_[index].begin, collectives_[index].end);
+    }
+  }
+
   /// Time of [begin, end) in which collectives run; moves `from` past those that end before.
   Time overlap(Time begin, Time end, std::size_t& from) const {
     Time sum{};

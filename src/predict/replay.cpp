@@ -17,8 +17,6 @@ namespace {
 using layout::Action;
 using layout::ActionKind;
 
-constexpr std::int64_t thousand = 1000;
-
 std::size_t index_of(int number) {
   return static_cast<std::size_t>(number);
 }
@@ -177,7 +175,8 @@ class Replay {
     // A program that waits for messages issues nothing meanwhile.
     if (!input_.overlaps_messages && receives(rank)) state.host = std::max(state.host, begin);
     auto end = std::max(begin + piece.work.busy(), state.host + piece.work.lag);
-    end += stream(rank).overlap(begin, end, state.past) * input_.contention / thousand;
+    end += input_.lost_beside(stream(rank).overlap(begin, end, state.past));
+    input_.recorder.ran(rank, action(rank), begin, end, piece.work.tensor);
     state.host += piece.work.issue;
     state.parts[Part::tensor] += piece.work.tensor;
     state.parts[Part::compute] += end - begin - piece.work.tensor;
@@ -185,8 +184,7 @@ class Replay {
     state.piece_begin = begin;
     ++state.run;
     occupy_core(rank, end);
-    const auto* const unit = turn(rank);
-    if (unit != nullptr && unit->ahead > Time::zero()) {
+    if (const auto* const unit = turn(rank); unit != nullptr && unit->ahead > Time::zero()) {
       state.ahead = issue(rank, begin, unit->ahead);
     }
     if (piece.reduce > Time::zero()) issue(rank, end, piece.reduce);
@@ -231,6 +229,7 @@ class Replay {
     const auto took = input_.message(simulated.rank, input_.ranks[receiver].rank);
     auto& link = to_after ? state.link_after : state.link_before;
     link = std::max(link, state.stream) + took;
+    input_.recorder.sent(rank, done, link - took, link);
     if (!input_.overlaps_messages) {
       state.parts[Part::pipeline] += link - state.stream;
       state.stream = link;
@@ -247,6 +246,7 @@ class Replay {
       auto& state = states_[rank];
       const auto summed = std::max(state.stream, stream(rank).free());
       const auto reduced = end_on_core(rank, summed, end_of(rank).reduce);
+      input_.recorder.summed(rank, reduced - end_of(rank).reduce, reduced);
       state.parts[Part::data] += reduced - state.stream;
       state.stream = reduced;
       all = std::max(all, reduced);
@@ -259,6 +259,7 @@ class Replay {
       const auto begin = all + end.norm;
       const auto updated = end_on_core(rank, begin, end.update);
       const auto gathered = end_on_core(rank, updated, end.gather);
+      input_.recorder.ended(rank, stream(rank), {all, begin, updated, gathered}, end.update);
       parts[Part::bubble] += all - states_[rank].stream + updated - end.update - begin;
       parts[Part::data] += end.norm + gathered - updated;
       parts[Part::optimizer] += end.update;

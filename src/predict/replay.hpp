@@ -4,6 +4,7 @@
 #include "trireme/layout/schedule.hpp"
 #include "trireme/predict/step.hpp"
 
+#include "predict/timeline/recorder.hpp"
 #include "stage_plan.hpp"
 
 #include <cstdint>
@@ -42,6 +43,10 @@ struct ReplayInput {
   /// Cores of a node that ranks share, each of which runs one rank at a time; 0: every rank has its
   /// own.
   int cores = 0;
+  Recorder recorder = Recorder();
+
+  /// Time that computation loses by collectives that run beside it for so long.
+  Time lost_beside(Time collectives) const { return collectives * contention / 1000; }
 };
 
 /// Runs the step by its events, earliest first, and returns the parts of the rank that computes

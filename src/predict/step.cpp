@@ -2,6 +2,7 @@
 #include "trireme/predict/step.hpp"
 
 #include "trireme/base/format.hpp"
+#include "trireme/predict/timeline.hpp"
 
 #include "collective.hpp"
 #include "layer_operations.hpp"
@@ -25,6 +26,8 @@ constexpr double milliseconds = 1000;
 struct Simulated {
   std::vector<int> replicas;
   int team = 1;
+  /// [replica]: how many are equal to it, itself included.
+  std::vector<int> alike;
 };
 
 int rank_of(const Degrees& degrees, int stage, int replica, int member) {
@@ -47,13 +50,18 @@ std::vector<bool> crossings(const Degrees& degrees, const Placement& placement, 
 Simulated all_ranks(const Degrees& degrees) {
   std::vector<int> replicas(static_cast<std::size_t>(degrees.data));
   std::iota(replicas.begin(), replicas.end(), 0);
-  return {std::move(replicas), degrees.tensor * degrees.context};
+  std::vector<int> alike(replicas.size(), 1);
+  return {std::move(replicas), degrees.tensor * degrees.context, std::move(alike)};
 }
 
 /// One replica of those whose ranks' messages take the same ways; of a team whose ranks' do, one.
 Simulated distinct_ranks(const Degrees& degrees, const Placement& placement) {
   const int team = degrees.tensor * degrees.context;
-  std::map<std::vector<std::vector<bool>>, int> first_of;
+  struct Equal {
+    int first;
+    int count = 0;
+  };
+  std::map<std::vector<std::vector<bool>>, Equal> equal;
   bool is_team_equal = true;
   for (int replica = 0; replica < degrees.data; ++replica) {
     std::vector<std::vector<bool>> ways;
@@ -61,12 +69,18 @@ Simulated distinct_ranks(const Degrees& degrees, const Placement& placement) {
       ways.push_back(crossings(degrees, placement, replica, member));
       is_team_equal = is_team_equal && ways.back() == ways.front();
     }
-    first_of.try_emplace(std::move(ways), replica);
+    ++equal.try_emplace(std::move(ways), Equal{replica}).first->second.count;
   }
-  std::vector<int> replicas;
-  for (const auto& [ways, replica] : first_of) replicas.push_back(replica);
-  std::sort(replicas.begin(), replicas.end());
-  return {std::move(replicas), is_team_equal ? 1 : team};
+  std::vector<Equal> sets;
+  for (const auto& [ways, set] : equal) sets.push_back(set);
+  std::sort(sets.begin(), sets.end(),
+            [](const Equal& one, const Equal& other) { return one.first < other.first; });
+  Simulated simulated{.replicas = {}, .team = is_team_equal ? 1 : team, .alike = {}};
+  for (const auto& set : sets) {
+    simulated.replicas.push_back(set.first);
+    simulated.alike.push_back(set.count);
+  }
+  return simulated;
 }
 
 std::vector<SimulatedRank> simulated_ranks(const Degrees& degrees, const Placement& placement,
@@ -114,14 +128,19 @@ base::Status check_length(const StepPrediction& prediction) {
       seconds_of(prediction.total()) / day, longest_step_days));
 }
 
-}  // namespace
-
-Time Parts::total() const {
-  return std::accumulate(times_.begin(), times_.end(), Time::zero());
+/// Rows without spans, of the ranks that are simulated.
+std::vector<TimelineRow> timeline_rows(const std::vector<SimulatedRank>& ranks,
+                                       const Simulated& count, int whole_team) {
+  std::vector<TimelineRow> rows;
+  for (const auto& each : ranks) {
+    const auto place = static_cast<std::size_t>(each.team) % count.replicas.size();
+    rows.push_back({each.stage, each.rank, count.alike[place] * whole_team / count.team});
+  }
+  return rows;
 }
 
-base::Result<StepPrediction> predict_step(const Machine& machine, const Workload& workload,
-                                          Folding folding) {
+base::Result<StepPrediction> simulate(const Machine& machine, const Workload& workload,
+                                      Folding folding, Timeline* timeline) {
   if (const auto status = check_micro_batches(workload); !status) return status.failure();
   const auto& degrees = workload.degrees;
   const auto lists = lists_of(workload);
@@ -145,10 +164,14 @@ base::Result<StepPrediction> predict_step(const Machine& machine, const Workload
   const auto between = links.message(bytes, true);
   const bool has_tiles = machine.tiles.processors > 0;
   constexpr std::int64_t thousand = 1000;
+  auto ranks = simulated_ranks(degrees, placement, count);
+  if (timeline != nullptr) {
+    timeline->rows = timeline_rows(ranks, count, degrees.tensor * degrees.context);
+  }
   const auto prediction = replay(
       {.schedule = lists->schedule,
        .plans = plans,
-       .ranks = simulated_ranks(degrees, placement, count),
+       .ranks = std::move(ranks),
        .teams = degrees.pipeline * static_cast<int>(count.replicas.size()),
        .data_groups = degrees.pipeline * degrees.tensor,
        .message = [&](int from, int to) { return placement.crosses(from, to) ? between : inside; },
@@ -156,9 +179,29 @@ base::Result<StepPrediction> predict_step(const Machine& machine, const Workload
        // Where cores compute, the thread that computes moves the data, too.
        .contention = has_tiles ? thousand * machine.tiles.for_collectives / machine.tiles.processors
                                : thousand,
-       .cores = use.cores});
+       .cores = use.cores,
+       .recorder = Recorder(timeline == nullptr ? nullptr : &timeline->rows)});
   if (const auto status = check_length(prediction); !status) return status.failure();
   return prediction;
+}
+
+}  // namespace
+
+Time Parts::total() const {
+  return std::accumulate(times_.begin(), times_.end(), Time::zero());
+}
+
+base::Result<StepPrediction> predict_step(const Machine& machine, const Workload& workload,
+                                          Folding folding) {
+  return simulate(machine, workload, folding, nullptr);
+}
+
+base::Result<Timeline> step_timeline(const Machine& machine, const Workload& workload) {
+  Timeline timeline;
+  const auto step = simulate(machine, workload, Folding::equal_ranks, &timeline);
+  if (!step) return step.failure();
+  timeline.seconds = seconds_of(step->total());
+  return timeline;
 }
 
 std::string text(const StepPrediction& prediction) {

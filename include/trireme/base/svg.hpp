@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,11 +29,20 @@ double text_width(std::string_view words, double size);
 /// bytes as \xNN.
 std::string xml_escaped(std::string_view words);
 
+/// Square of a legend, and its words.
+struct LegendEntry {
+  std::string_view fill;
+  std::string words;
+};
+
 /// Elements in the order in which they are painted.
 class SvgPicture {
  public:
   void add(std::string_view element) { body_ += element; }
   void text(double x, double y, const TextStyle& style, std::string_view words);
+  void rectangle(double x, double y, double width, double height, std::string_view fill);
+  /// Entries side by side from `x` on, whose squares hang down from `y`.
+  void legend(double x, double y, const TextStyle& style, std::span<const LegendEntry> entries);
 
   /// The document of this size in pixels, wider to the left or right where a text would end
   /// outside. `head`: definitions, and styles of other elements than texts.

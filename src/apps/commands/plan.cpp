@@ -3,6 +3,7 @@
 #include "trireme/base/error.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/json_text.hpp"
+#include "trireme/base/log.hpp"
 #include "trireme/data/exposure.hpp"
 #include "trireme/engine/dataset.hpp"
 #include "trireme/plan/memory_plan.hpp"
@@ -18,6 +19,7 @@
 #include "apps/cli/option_values.hpp"
 #include "apps/cli/shared_options.hpp"
 #include "apps/machine_comparison.hpp"
+#include "apps/plan_pictures.hpp"
 #include "apps/preflight/machine_out.hpp"
 
 #include <algorithm>
@@ -43,6 +45,7 @@ struct PlanOptions {
   std::vector<std::filesystem::path> calibrate;
   plan::ComparisonRequest comparison = {};
   std::string machine_out;
+  std::filesystem::path svg;
 };
 
 /// Memory of a run, and what else is known of it.
@@ -52,6 +55,8 @@ struct Plans {
   std::optional<data::Exposure> exposure;
   /// Layout that was chosen, in words; empty where the configuration says which.
   std::string chosen;
+  /// Pictures that were drawn.
+  std::optional<plan::Pictures> pictures;
 };
 
 /// How often a run on these ranks sees its data; nothing where they cannot be read.
@@ -79,6 +84,7 @@ base::Json json_of(const Plans& plans) {
   if (plans.time) json["prediction"] = plan::to_json(*plans.time);
   if (plans.exposure) json["epochs"] = plans.exposure->epochs;
   if (!plans.chosen.empty()) json["chosen"] = plans.chosen;
+  if (plans.pictures) json["pictures"] = plan::to_json(*plans.pictures);
   return json;
 }
 
@@ -124,7 +130,11 @@ std::string searched(const config::Config& config, const model::ModelConfig& mod
   request.objective = static_cast<plan::Objective>(options.objective);
   request.threads = search_threads();
   const auto result = base::value_or_throw(plan::search_layouts(config, model, machine, request));
-  return options.json ? base::json_text(plan::to_json(result), 2) + "\n" : plan::text(result);
+  auto json = plan::to_json(result);
+  if (!options.svg.empty()) {
+    json["pictures"] = plan::to_json(draw_best(options.svg, result, config, model, machine));
+  }
+  return options.json ? base::json_text(json, 2) + "\n" : plan::text(result);
 }
 
 plan::ComparisonRequest comparison_of(const PlanOptions& options) {
@@ -143,6 +153,19 @@ void check_compares(const PlanOptions& options) {
   throw base::Error(base::usage_failure(
       base::format("{} needs --search or --compare (nothing else reads it); add one of them",
                    options.nodes > 0 ? "--nodes" : "--objective")));
+}
+
+/// Pictures of a plan; nothing where none are asked for.
+std::optional<plan::Pictures> drawn(const PlanOptions& options, const config::Config& config,
+                                    const plan::MemoryPlan& memory) {
+  if (options.svg.empty()) return std::nullopt;
+  const auto& file = machine_file(options, config);
+  if (file.empty()) {
+    throw base::Error(base::usage_failure(
+        "--svg needs a machine (a step is drawn as it passes on one); give --machine or "
+        "plan.machine"));
+  }
+  return draw_plan(options.svg, memory, config, base::value_or_throw(predict::read_machine(file)));
 }
 
 void add_search(CLI::App& app, PlanOptions& options, CLI::Option* rank) {
@@ -209,10 +232,12 @@ Action prepare_plan(CLI::App& app) {
                  "Machine file to write with what --calibrate finds; must not be there yet")
       ->type_name("FILE")
       ->needs(calibrate);
+  add_pictures(app, options->svg);
   app.add_flag("--json", options->json, "One JSON object, sizes in bytes");
   return [arguments, options](Context& context) {
     if (!options->calibrate.empty()) return run_calibration(*options, context);
     check_compares(*options);
+    check_picture_folder(options->svg);
     arguments->chooses_layout = true;
     const auto given = base::value_or_throw(arguments->resolve(context.environment));
     const auto model = base::value_or_throw(train::model_from(given));
@@ -232,17 +257,24 @@ Action prepare_plan(CLI::App& app) {
     Plans plans{.memory = base::value_or_throw(plan::plan_memory(config, model, world, ranks)),
                 .time = {},
                 .exposure = {},
-                .chosen = chosen.sentence};
+                .chosen = chosen.sentence,
+                .pictures = {}};
     const auto& machine = machine_file(*options, config);
     if (!machine.empty() && (!ranks.only || !options->machine.empty())) {
-      plans.time = base::value_or_throw(plan::plan_time(plans.memory, config.options(), machine));
+      // A run may need plan.machine for other things: its memory is planned all the same.
+      const auto predicted = plan::check_predicted(plans.memory.options);
+      if (predicted.ok() || !options->machine.empty()) {
+        plans.time = base::value_or_throw(plan::plan_time(plans.memory, config.options(), machine));
+      } else {
+        base::log::warning("plan", "no step is predicted: {}", predicted.failure().text);
+      }
     }
+    plans.pictures = drawn(*options, config, plans.memory);
     const auto batch =
         engine::global_batch(plans.memory.options.schedule, plans.memory.options.sharding.mesh);
     plans.exposure = exposure_of(config, model, batch);
-    const auto steps = config.options().train.steps;
     context.out.write(options->json ? base::json_text(json_of(plans), 2) + "\n"
-                                    : text_of(plans, steps, batch));
+                                    : text_of(plans, config.options().train.steps, batch));
     return base::ExitCode::done;
   };
 }
@@ -258,7 +290,8 @@ Command plan_command() {
               "those of the run's arenas, to the byte; what lies beside them is listed. No rank is "
               "started. Where the token files are here, it says how often the run sees them. With "
               "--machine it replays a step on a machine that need not be here, with --search "
-              "that of every layout that may be the best; --calibrate fits that machine's file to "
+              "that of every layout that may be the best, and --svg draws it; --calibrate fits "
+              "that machine's file to "
               "runs (docs/plan.md).\n"
               "Example: trireme plan configs/llama3-8b.conf --ranks 64 --machine "
               "configs/machines/dgx-h100.conf",

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "charts.hpp"
 
+#include "trireme/base/chart.hpp"
+
 #include <algorithm>
 #include <cmath>
 
@@ -8,6 +10,8 @@ namespace trireme::report {
 namespace {
 
 using base::format;
+using base::short_text;
+using base::ticks_of;
 
 /// The drawing's own units; it is stretched to the page's width.
 constexpr double width = 1000;

@@ -32,10 +32,4 @@ std::vector<Range> ranges_of(std::span<const double> values, std::span<const Buc
 /// finite is left as it is. The page's script does the same.
 std::vector<double> smoothed(std::span<const double> values, double weight);
 
-/// Multiples of 1, 2 or 5 times a power of ten within the range: at most `most` of them.
-std::vector<double> ticks_of(double low, double high, std::size_t most);
-
-/// Number of a tick or a figure: "0.002", "1.5e-05", "12 k".
-std::string short_text(double number);
-
 }  // namespace trireme::report

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trireme/base/svg.hpp"
 
+#include "trireme/base/chart.hpp"
 #include "trireme/base/columns.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/text.hpp"
@@ -25,7 +26,6 @@ constexpr double row_height = 34;
 constexpr double bar_height = 20;
 constexpr double thin_height = 6;
 constexpr double legend_height = 64;
-constexpr const char* communication_fill = "#7f2704";
 
 /// Shade of a column of the picture.
 enum class Shade {
@@ -43,20 +43,21 @@ enum class Shade {
 constexpr std::size_t shade_count = static_cast<std::size_t>(Shade::rest) + 1;
 
 struct ShadeText {
-  const char* fill;
+  std::string_view fill;
   const char* words;
 };
-/// Colours differ in lightness, too: with the commonest colour blindness they can be told apart.
-constexpr std::array<ShadeText, shade_count> shades{{{"#6baed6", "forward"},
-                                                     {"#31a354", "backward"},
-                                                     {"#08519c", "update and norm"},
-                                                     {"#fdae6b", "tensor-parallel"},
-                                                     {"#d94801", "gradient reduction"},
-                                                     {"#e5e5e5", "bubble"},
-                                                     {"#bdbdbd", "other waits"},
-                                                     {"#9e9ac8", "data"},
-                                                     {"#54278f", "saves, evaluation"},
-                                                     {"#ffffff", "rest"}}};
+/// Fills that differ in lightness, too.
+constexpr std::array<ShadeText, shade_count> shades{
+    {{base::step_fill::forward, "forward"},
+     {base::step_fill::backward, "backward"},
+     {base::step_fill::update, "update and norm"},
+     {base::step_fill::tensor, "tensor-parallel"},
+     {base::step_fill::gradients, "gradient reduction"},
+     {base::step_fill::bubble, "bubble"},
+     {base::step_fill::wait, "other waits"},
+     {"#9e9ac8", "data"},
+     {"#54278f", "saves, evaluation"},
+     {"#ffffff", "rest"}}};
 
 Shade compute_shade(SpanKind kind) {
   switch (kind) {
@@ -141,18 +142,12 @@ void spread(const Axis& axis, std::int64_t begin, std::int64_t end, const Add& a
   }
 }
 
-std::string bar(double x, double y, double width, double height, const char* fill) {
-  return format(
-      "<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"{:.0f}\" height=\"{:.0f}\" fill=\"{}\"/>\n", x, y,
-      width, height, fill);
-}
-
 /// Shares of a row's columns that one shade takes, from the top of its stack and from the end.
 using Heights = std::vector<std::pair<double, double>>;
 
 /// Rectangles of one shade as one path: neighbours of one height are one rectangle. Heights are
 /// rounded to half a pixel where they begin and end, so that a column's parts still fill it.
-std::string path_of(const Heights& heights, double y, double height, const char* fill) {
+std::string path_of(const Heights& heights, double y, double height, std::string_view fill) {
   std::string moves;
   const auto rounded = [&](double share) { return std::round(share * height * 2) / 2; };
   for (std::size_t begin = 0; begin < heights.size();) {
@@ -208,7 +203,7 @@ std::string communication_row(const telemetry::RankTrace& trace, const Axis& axi
            [&](std::size_t column, double part) { heights[column].second += part; });
     counted = span.end;
   }
-  return path_of(heights, y, thin_height, communication_fill);
+  return path_of(heights, y, thin_height, base::step_fill::communication);
 }
 
 constexpr base::TextStyle title_style{"title", 15, base::TextAnchor::start, true};
@@ -245,15 +240,12 @@ void draw_time_axis(base::SvgPicture& picture, const Axis& axis, double y) {
 
 /// Legend of the shades that the picture has.
 void draw_legend(base::SvgPicture& picture, double y, const Used& used) {
-  double x = left;
+  std::vector<base::LegendEntry> entries;
   for (std::size_t shade = 0; shade < shades.size(); ++shade) {
-    if (!used[shade]) continue;
-    picture.add(bar(x, y, 14, 12, shades[shade].fill));
-    picture.text(x + 19, y + 11, tick_style, shades[shade].words);
-    x += 19 + base::text_width(shades[shade].words, tick_style.size) + 18;
+    if (used[shade]) entries.push_back({shades[shade].fill, shades[shade].words});
   }
-  picture.add(bar(x, y + 3, 14, thin_height, communication_fill));
-  picture.text(x + 19, y + 11, tick_style, "communication under way");
+  entries.push_back({base::step_fill::communication, "communication under way"});
+  picture.legend(left, y, tick_style, entries);
 }
 
 constexpr const char* style = "<style>.step{stroke:#888;fill:none}</style>\n";

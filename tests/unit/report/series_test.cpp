@@ -69,21 +69,3 @@ TEST_CASE("a smoothed constant is the constant from its first value on") {
   const std::vector<double> values{1, 5, 2};
   CHECK(report::smoothed(values, 0) == values);
 }
-
-TEST_CASE("ticks are round numbers within the range") {
-  CHECK(report::ticks_of(0, 10, 5) == std::vector<double>{0, 2, 4, 6, 8, 10});
-  const auto ticks = report::ticks_of(3.51, 6.27, 5);
-  CHECK(ticks == std::vector<double>{4, 5, 6});
-  CHECK(report::ticks_of(1, 1, 5).empty());
-  CHECK(report::ticks_of(telemetry::absent, 1, 5).empty());
-  CHECK(report::ticks_of(1e300, 1.0000001e300, 5).size() <= 6);
-}
-
-TEST_CASE("numbers of ticks are short") {
-  CHECK(report::short_text(0) == "0");
-  CHECK(report::short_text(0.002) == "0.002");
-  CHECK(report::short_text(600) == "600");
-  CHECK(report::short_text(20'000) == "20 k");
-  CHECK(report::short_text(1.5e9) == "1.5 G");
-  CHECK(report::short_text(telemetry::absent) == "–");
-}
