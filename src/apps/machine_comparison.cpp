@@ -29,7 +29,7 @@ std::string compared(const config::Config& config, const model::ModelConfig& mod
   if (request.objective == plan::Objective::gpus) {
     throw base::Error(base::usage_failure(
         "--objective gpus does not go with --compare (a GPU of one machine is none of another); "
-        "use time or cost"));
+        "use time, cost or carbon"));
   }
   const auto machines = base::value_or_throw(plan::compare_machines(config, model, request));
   return json ? base::json_text(plan::to_json(machines), 2) + "\n" : plan::text(machines, request);

@@ -27,7 +27,16 @@ base::Result<int> ranks_on(const predict::Machine& machine, const ComparisonRequ
 }
 
 double figure_of(const ComparedMachine& compared, Objective objective) {
-  return objective == Objective::cost ? *compared.run.cost : compared.run.hours;
+  switch (objective) {
+    case Objective::cost:
+      return *compared.run.cost;
+    case Objective::carbon:
+      return *compared.run.kg_co2;
+    case Objective::time:
+    case Objective::gpus:
+      break;
+  }
+  return compared.run.hours;
 }
 
 /// Why a machine cannot be compared on these terms; empty where it can.
@@ -40,6 +49,12 @@ std::string missing(const predict::Machine& machine, Tenure tenure,
   const double price = is_spot ? machine.site.spot_hour : machine.site.node_hour;
   if (request.objective == Objective::cost && price == 0) {
     return format("it has no site.{}", is_spot ? "spot_hour" : "node_hour");
+  }
+  if (request.objective == Objective::carbon && machine.site.busy_watts == 0) {
+    return "it has no site.busy_watts";
+  }
+  if (request.objective == Objective::carbon && machine.site.grams_per_kwh == 0) {
+    return "it has no site.grams_per_kwh";
   }
   if (is_spot && machine.site.spot_mtbf_node_days == 0) {
     return "it has no site.spot_mtbf_node_days, without which nobody knows what is done again";
@@ -116,8 +131,10 @@ base::Result<std::vector<ComparedMachine>> compare_machines(const config::Config
 }
 
 std::string text(const std::vector<ComparedMachine>& machines, const ComparisonRequest& request) {
-  auto text = format("{} of a run, by the best layout on each machine\n\n",
-                     request.objective == Objective::cost ? "least cost" : "least time");
+  auto text = format("least {} of a run, by the best layout on each machine\n\n",
+                     request.objective == Objective::carbon
+                         ? "CO2"
+                         : objective_names[static_cast<std::size_t>(request.objective)]);
   const auto ties = std::count_if(machines.begin(), machines.end(),
                                   [](const ComparedMachine& each) { return each.tie; });
   for (const auto& each : machines) {

@@ -22,16 +22,26 @@ constexpr double thousand = 1000;
 /// Part of the time below which nobody waits for what is left of it.
 constexpr double least_share = 1e-6;
 
-/// Watts of a node, by the time in which a rank waits. A file that does not say what waiting takes
-/// has it taken for computing.
-double watts_of(const predict::Site& site, const predict::StepPrediction& step) {
-  if (site.idle_watts == 0) return site.busy_watts;
+}  // namespace
+
+double busy_share(const predict::StepPrediction& step) {
   const auto waits = step.parts[Part::pipeline] + step.parts[Part::bubble] + step.parts[Part::data];
-  const double idle = predict::seconds_of(waits) / predict::seconds_of(step.total());
-  return idle * site.idle_watts + (1 - idle) * site.busy_watts;
+  return 1 - predict::seconds_of(waits) / predict::seconds_of(step.total());
 }
 
-}  // namespace
+double node_watts(const predict::Site& site, double busy_share) {
+  if (site.idle_watts == 0) return site.busy_watts;
+  return (1 - busy_share) * site.idle_watts + busy_share * site.busy_watts;
+}
+
+double kwh_of(const predict::Site& site, double node_hours, double watts) {
+  const double pue = site.pue > 0 ? site.pue : 1;
+  return node_hours * watts * pue / thousand;
+}
+
+double kg_of(const predict::Site& site, double kwh) {
+  return kwh * site.grams_per_kwh / thousand;
+}
 
 RunSize run_size(const schema::Options& keys, const model::ModelConfig& model, int ranks) {
   constexpr double fp32_bytes = 4;
@@ -66,9 +76,8 @@ RunEstimate estimate_run(const predict::Machine& machine, Tenure tenure, const R
   const double price = tenure == Tenure::own ? site.node_hour : site.spot_hour;
   if (price > 0) estimate.cost = node_hours * price;
   if (site.busy_watts > 0) {
-    const double pue = site.pue > 0 ? site.pue : 1;
-    estimate.kwh = node_hours * watts_of(site, step) * pue / thousand;
-    if (site.grams_per_kwh > 0) estimate.kg_co2 = *estimate.kwh * site.grams_per_kwh / thousand;
+    estimate.kwh = kwh_of(site, node_hours, node_watts(site, busy_share(step)));
+    if (site.grams_per_kwh > 0) estimate.kg_co2 = kg_of(site, *estimate.kwh);
   }
   return estimate;
 }

@@ -18,7 +18,7 @@ struct ComparisonRequest {
   /// One of them: ranks in all, or whole nodes.
   int ranks = 0;
   int nodes = 0;
-  /// Figure that the best has least of: time, or cost.
+  /// Figure that the best has least of: time, cost or CO2.
   Objective objective = Objective::time;
   double margin = 0.03;
   /// Word that a site must allow; empty: the data may be anywhere.

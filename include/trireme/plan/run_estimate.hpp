@@ -46,6 +46,17 @@ struct RunSize {
   bool saves_beside = true;
 };
 
+/// Part of a step in which a rank waits for nothing.
+double busy_share(const predict::StepPrediction& step);
+
+/// Watts of a node whose ranks are busy for this part of the time. A file that does not say what
+/// waiting takes has it taken for computing.
+double node_watts(const predict::Site& site, double busy_share);
+
+/// Energy of so many hours of nodes of these watts, and its CO2; kilowatt-hours, kilograms.
+double kwh_of(const predict::Site& site, double node_hours, double watts);
+double kg_of(const predict::Site& site, double kwh);
+
 /// Steps of a run that is configured so, and what it saves: masters and states of its rule.
 RunSize run_size(const schema::Options& keys, const model::ModelConfig& model, int ranks);
 

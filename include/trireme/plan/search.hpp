@@ -19,12 +19,12 @@
 
 namespace trireme::plan {
 
-/// Figure that a layout is to have least of: seconds of a step, money for it, or ranks.
-enum class Objective { time, cost, gpus };
-inline constexpr std::array<std::string_view, 3> objective_names{"time", "cost", "gpus"};
+/// Figure that a layout is to have least of: seconds of a step, money for it, its CO2, or ranks.
+enum class Objective { time, cost, carbon, gpus };
+inline constexpr std::array<std::string_view, 4> objective_names{"time", "cost", "carbon", "gpus"};
 
 struct SearchRequest {
-  /// In all; with objectives cost and gpus at most so many.
+  /// In all; with other objectives than time at most so many.
   int ranks = 1;
   Objective objective = Objective::time;
   int top = 5;
@@ -50,6 +50,8 @@ struct JudgedLayout {
   std::vector<std::size_t> memory_bytes;
   /// Price of a step, where the machine's file has one of nodes.
   std::optional<double> cost;
+  /// CO2 of a step, where the file has power and carbon of its site.
+  std::optional<double> kg_co2;
   /// From 1; 0 of those that no rank was asked for.
   int rank = 0;
   /// Empty for the best.
@@ -94,8 +96,8 @@ base::Result<SearchResult> search_layouts(const config::Config& config,
 /// Tables of the best and of what people would try, and lines to paste.
 std::string text(const SearchResult& result);
 /// {"machine", "objective", "margin", "legal", "simulated", "layouts": [{"layout", "settings",
-/// "seconds", "memory_bytes" by stage, "parts", "cost", "rank", "tie", "lost_because"}], "known",
-/// "asked": the same with "name"}.
+/// "seconds", "memory_bytes" by stage, "parts", "cost", "kg_co2e", "rank", "tie", "lost_because"}],
+/// "known", "asked": the same with "name"}.
 base::Json to_json(const SearchResult& result);
 
 }  // namespace trireme::plan

@@ -181,7 +181,7 @@ void add_search(CLI::App& app, PlanOptions& options, CLI::Option* rank) {
     words.emplace_back(name, static_cast<int>(words.size()));
   }
   app.add_option("--objective", options.objective,
-                 "What the best has least of; with cost and gpus, on so many ranks or fewer")
+                 "What the best has least of; with all but time, on so many ranks or fewer")
       ->type_name("WHAT")
       ->transform(number_of(words));
   app.add_option("--top", options.request.top, "Layouts to show")

@@ -4,19 +4,45 @@
 #include "trireme/base/format.hpp"
 #include "trireme/base/suggest.hpp"
 #include "trireme/device/library_memory.hpp"
+#include "trireme/plan/run_estimate.hpp"
+#include "trireme/plan/save_interval.hpp"
 
 #include <algorithm>
 
 namespace trireme::plan {
 
-Score score_of(Objective objective, const predict::Machine& machine, int ranks, double seconds) {
+namespace {
+
+/// Hours of all nodes that so many ranks fill.
+double node_hours(const predict::Machine& machine, int ranks, double seconds) {
+  constexpr double hour = 3600;
+  return seconds / hour * nodes_of(machine, ranks);
+}
+
+}  // namespace
+
+StepSeconds seconds_of(const predict::StepPrediction& step) {
+  const double all = predict::seconds_of(step.total());
+  return {all, all * busy_share(step)};
+}
+
+StepSeconds seconds_of(predict::Time bound, const predict::Site& site) {
+  const double all = predict::seconds_of(bound);
+  // The less power of the two, all the time: a bound does not say how long a rank waits.
+  return {all, site.idle_watts <= site.busy_watts ? 0 : all};
+}
+
+Score score_of(Objective objective, const predict::Machine& machine, int ranks,
+               const StepSeconds& seconds) {
   switch (objective) {
     case Objective::time:
-      return {0, seconds};
+      return {0, seconds.all};
     case Objective::cost:
-      return {0, cost_of_step(machine, ranks, seconds)};
+      return {0, cost_of_step(machine, ranks, seconds.all)};
+    case Objective::carbon:
+      return {0, carbon_of_step(machine, ranks, seconds)};
     case Objective::gpus:
-      return {static_cast<double>(ranks), seconds};
+      return {static_cast<double>(ranks), seconds.all};
   }
   return {};
 }
@@ -38,10 +64,18 @@ base::Result<int> ranks_of_nodes(const predict::Machine& machine, int nodes) {
 }
 
 double cost_of_step(const predict::Machine& machine, int ranks, double seconds) {
-  constexpr double hour = 3600;
-  const int of_node = machine.node.computes_on_cores() ? ranks : machine.node.gpus;
-  const int nodes = (ranks + of_node - 1) / of_node;
-  return seconds / hour * nodes * machine.site.node_hour;
+  return node_hours(machine, ranks, seconds) * machine.site.node_hour;
+}
+
+bool has_carbon(const predict::Machine& machine) {
+  return machine.site.busy_watts > 0 && machine.site.grams_per_kwh > 0;
+}
+
+double carbon_of_step(const predict::Machine& machine, int ranks, const StepSeconds& seconds) {
+  if (seconds.all == 0) return 0;
+  const auto& site = machine.site;
+  const double watts = node_watts(site, seconds.busy / seconds.all);
+  return kg_of(site, kwh_of(site, node_hours(machine, ranks, seconds.all), watts));
 }
 
 std::vector<int> worlds_of(const predict::Machine& machine, const SearchRequest& request) {

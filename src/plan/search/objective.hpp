@@ -22,12 +22,26 @@ struct Score {
   Score with_margin(double margin) const { return {ranks, value * (1 + margin)}; }
 };
 
-Score score_of(Objective objective, const predict::Machine& machine, int ranks, double seconds);
+/// Seconds of a step, and those of them in which a node takes the power of one that computes.
+struct StepSeconds {
+  double all = 0;
+  double busy = 0;
+};
+StepSeconds seconds_of(const predict::StepPrediction& step);
+/// Seconds that no step of this bound falls below, nor its CO2 that of theirs.
+StepSeconds seconds_of(predict::Time bound, const predict::Site& site);
+
+Score score_of(Objective objective, const predict::Machine& machine, int ranks,
+               const StepSeconds& seconds);
 
 /// Money for a step on whole nodes; 0 where the machine's file has no price.
 double cost_of_step(const predict::Machine& machine, int ranks, double seconds);
 
-/// Numbers of ranks to look at: all that are asked for, and with objectives cost and gpus every
+/// Whether the machine's file has what CO2 follows from, and kilograms of a step on whole nodes.
+bool has_carbon(const predict::Machine& machine);
+double carbon_of_step(const predict::Machine& machine, int ranks, const StepSeconds& seconds);
+
+/// Numbers of ranks to look at: all that are asked for, and with other objectives than time every
 /// part of them that is whole nodes, or a whole part of one.
 std::vector<int> worlds_of(const predict::Machine& machine, const SearchRequest& request);
 

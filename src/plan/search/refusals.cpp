@@ -37,6 +37,13 @@ base::Status check_search(const config::Config& config, const predict::Machine& 
         "a node for an hour); add it to the machine file, with source.site.node_hour",
         machine.name));
   }
+  const bool lacks_watts = machine.site.busy_watts <= 0;
+  if (request.objective == Objective::carbon && !has_carbon(machine)) {
+    return base::usage_failure(
+        format("--objective carbon needs site.{}, which machine {} does not have (CO2 is that of "
+               "the energy of nodes); add it to the machine file, with its source",
+               lacks_watts ? "busy_watts" : "grams_per_kwh", machine.name));
+  }
   return {};
 }
 

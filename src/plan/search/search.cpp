@@ -90,6 +90,10 @@ class Judge {
       judged.cost = cost_of_step(searcher_.machine(), layout.choice.ranks,
                                  predict::seconds_of(layout.step.total()));
     }
+    if (has_carbon(searcher_.machine())) {
+      judged.kg_co2 =
+          carbon_of_step(searcher_.machine(), layout.choice.ranks, seconds_of(layout.step));
+    }
     judged.lost_because = sentence(layout);
     return judged;
   }
@@ -146,6 +150,10 @@ class Judge {
       return format("costs {:.4g} a step, not {:.4g}: on {} ranks, {}", layout.score.value,
                     best_.score.value, layout.choice.ranks, slower);
     }
+    if (request_.objective == Objective::carbon) {
+      return format("emits {:.4g} kg of CO2 a step, not {:.4g}: on {} ranks, {}",
+                    layout.score.value, best_.score.value, layout.choice.ranks, slower);
+    }
     return slower;
   }
 
@@ -176,6 +184,7 @@ std::optional<JudgedLayout> forbidden(const KnownLayout& known, const schema::Op
       .step = {},
       .memory_bytes = {},
       .cost = {},
+      .kg_co2 = {},
       .lost_because = {}};
   const auto options = engine::options_from(with_layout(keys, judged.layout), model,
                                             judged.layout.mesh(), base::Rank{0});

@@ -25,6 +25,8 @@ std::string least_of(Objective objective) {
       return "least time of a step";
     case Objective::cost:
       return "least cost of a step";
+    case Objective::carbon:
+      return "least CO2 of a step";
     case Objective::gpus:
       return "fewest ranks, then least time";
   }
@@ -35,11 +37,21 @@ bool has_cost(const SearchResult& result) {
   return result.best.front().cost.has_value();
 }
 
+/// The column of kilograms stands where they are what layouts are compared by.
+bool shows_carbon(const SearchResult& result) {
+  return result.objective == Objective::carbon;
+}
+
+std::string figure_cell(const std::optional<double>& figure) {
+  return number_cell(figure ? format("{:.4g}", *figure) : std::string());
+}
+
 std::string search_heading(const SearchResult& result) {
   auto line = format("{:>{}}{}", "rank", rank_width, number_cell("step"));
   for (const auto part : predict::part_names) line += number_cell(std::string(part));
   line += number_cell("memory");
   if (has_cost(result)) line += number_cell("cost");
+  if (shows_carbon(result)) line += number_cell("kg of CO2");
   return line + "  layout\n";
 }
 
@@ -62,9 +74,8 @@ std::string numbers(const JudgedLayout& layout) {
 std::string row(const SearchResult& result, const JudgedLayout& layout) {
   auto line = format("{:>{}}", layout.rank > 0 ? format("{}", layout.rank) : "", rank_width) +
               numbers(layout);
-  if (has_cost(result)) {
-    line += number_cell(layout.cost ? format("{:.4g}", *layout.cost) : std::string());
-  }
+  if (has_cost(result)) line += figure_cell(layout.cost);
+  if (shows_carbon(result)) line += figure_cell(layout.kg_co2);
   line += "  " + text(layout.layout) + "\n";
   const bool is_asked_best = !layout.name.empty() && layout.lost_because.empty();
   const auto reason = is_asked_best ? std::string("the best of all") : layout.lost_because;
@@ -86,6 +97,7 @@ base::Json layout_json(const SearchResult& result, const JudgedLayout& layout) {
                   {"fits", layout.step.has_value()}};
   if (layout.step) json.update(predict::to_json(*layout.step));
   if (layout.cost) json["cost"] = *layout.cost;
+  if (layout.kg_co2) json["kg_co2e"] = *layout.kg_co2;
   if (layout.rank > 0) json["rank"] = layout.rank;
   if (!layout.name.empty()) json["name"] = layout.name;
   if (!layout.lost_because.empty()) json["lost_because"] = layout.lost_because;

@@ -114,8 +114,8 @@ std::vector<std::size_t> Searcher::memory_by_stage(const LayoutChoice& choice) {
 
 Score Searcher::bound_score(const LayoutChoice& choice, predict::Time bound) const {
   constexpr double day = 24 * 3600;
-  const double seconds = predict::seconds_of(bound);
-  return seconds <= predict::longest_step_days * day ? score(choice, seconds) : worst_score;
+  const auto seconds = seconds_of(bound, machine_.site);
+  return seconds.all <= predict::longest_step_days * day ? score(choice, seconds) : worst_score;
 }
 
 void Searcher::add_arrangements(int ranks, const std::vector<layout::ScheduleKind>& schedules) {
@@ -250,8 +250,7 @@ std::vector<Simulated> Searcher::best(const Filter& filter, std::size_t top, dou
       if (!outcome.step) continue;
       simulated_.try_emplace(choice.order(), *outcome.step);
       frontier.add_fit(wave[index]);
-      const double seconds = predict::seconds_of(outcome.step->total());
-      keep_best(found, {choice, *outcome.step, score(choice, seconds)});
+      keep_best(found, {choice, *outcome.step, score(choice, seconds_of(*outcome.step))});
     }
   }
 }

@@ -66,7 +66,7 @@ class Searcher {
   std::size_t simulated() const { return simulated_.size(); }
   std::size_t measured() const { return memory_.measured(); }
   const predict::Machine& machine() const { return machine_; }
-  Score score(const LayoutChoice& choice, double seconds) const {
+  Score score(const LayoutChoice& choice, const StepSeconds& seconds) const {
     return score_of(request_.objective, machine_, choice.ranks, seconds);
   }
 

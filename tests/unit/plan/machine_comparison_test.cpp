@@ -164,6 +164,23 @@ TEST_CASE("machines are compared by time, by cost, and by what data may be there
   CHECK_THAT(text(costs, by_cost), Catch::StartsWith("least cost of a run") &&
                                        Catch::Contains("unpriced: left out, it has no"));
   CHECK(to_json(costs)["machines"][0]["run"]["cost"] == *costs[0].run.cost);
+  // Whose power nobody says cannot be compared by it.
+  auto frugal = cheap;
+  frugal.site.busy_watts = 1000;
+  frugal.site.grams_per_kwh = 50;
+  auto dirty = fast;
+  dirty.site.busy_watts = 10'000;
+  const ComparisonRequest by_carbon{
+      .machines = {written(folder, "dirty", dirty), written(folder, "frugal", frugal), files[2]},
+      .nodes = 2,
+      .objective = Objective::carbon,
+      .data = ""};
+  const auto emissions = compared_by(by_carbon);
+  CHECK(names_of(emissions) == std::vector<std::string>{"frugal",
+                                                        "dirty: it has no site.grams_per_kwh",
+                                                        "unpriced: it has no site.busy_watts"});
+  CHECK_THAT(text(emissions, by_carbon), Catch::StartsWith("least CO2 of a run"));
+  CHECK(to_json(emissions)["machines"][0]["run"]["kg_co2e"] == *emissions[0].run.kg_co2);
   const auto european = names_of(compared_by({.machines = files, .nodes = 2, .data = "europe"}));
   CHECK(european[0] == "fast");
   CHECK_THAT(european[1], Catch::StartsWith("cheap: its site.allows does not have 'europe'"));

@@ -31,6 +31,8 @@ constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
 struct Planned {
   LayoutChoice choice;
   double seconds = 0;
+  /// Part of them in which the rank that computes longest waits.
+  double waiting = 0;
   /// With libraries; of the largest rank, or of all.
   std::int64_t bytes = 0;
 };
@@ -50,7 +52,11 @@ std::vector<Planned> plans_of_all(const config::Config& config, const predict::M
     for (const auto& library : plan.libraries) bytes += library.bytes;
     const auto step =
         base::value_or_throw(predict::predict_step(machine, workload_of(plan.options, machine)));
-    plans.push_back({choice, predict::seconds_of(step.total()), static_cast<std::int64_t>(bytes)});
+    using predict::Part;
+    const auto waits =
+        step.parts[Part::pipeline] + step.parts[Part::bubble] + step.parts[Part::data];
+    plans.push_back({choice, predict::seconds_of(step.total()), predict::seconds_of(waits),
+                     static_cast<std::int64_t>(bytes)});
   }
   return plans;
 }
@@ -240,6 +246,34 @@ TEST_CASE("the fewest ranks, and the least money, are those of all parts of the 
   CHECK(*cheapest.best.front().cost == Approx(least));
 }
 
+TEST_CASE("the least CO2 is that of all parts of the machine, by what nodes take that wait") {
+  const auto config = small_config({"numerics.backend=cuda", "train.global_batch=4"});
+  auto machine = small_machine(60 * mebibyte);
+  machine.site.busy_watts = 8000;
+  machine.site.pue = 1.25;
+  machine.site.grams_per_kwh = 400;
+  for (const double idle_watts : {0.0, 1000.0, 7900.0, 16000.0}) {
+    CAPTURE(idle_watts);
+    machine.site.idle_watts = idle_watts;
+    const auto found =
+        searched(config, machine, {.ranks = 4, .objective = Objective::carbon, .why = ""});
+    double least = 1e300;
+    for (const int ranks : {1, 2, 4}) {
+      for (const auto& plan : plans_of_all(config, machine, ranks)) {
+        if (plan.bytes > machine.node.memory) continue;
+        const double nodes = (ranks + 1) / 2;
+        const double idle = idle_watts > 0 ? idle_watts : machine.site.busy_watts;
+        const double joules = nodes * (plan.waiting * idle + (plan.seconds - plan.waiting) * 8000);
+        least = std::min(least, joules / 3.6e6 * 1.25 * 0.4);
+      }
+    }
+    CHECK(*found.best.front().kg_co2 == Approx(least));
+    CHECK(to_json(found)["layouts"][0]["kg_co2e"] == *found.best.front().kg_co2);
+    CHECK_THAT(text(found),
+               Catch::StartsWith("least CO2 of a step") && Catch::Contains("kg of CO2"));
+  }
+}
+
 TEST_CASE("all ranks that are asked for are looked at, whole nodes or not") {
   auto machine = small_machine(1);
   machine.node.gpus = 8;
@@ -267,6 +301,9 @@ TEST_CASE("what a search cannot do without is named") {
   CHECK_THAT(
       refusal(small_config(), machine, {.ranks = 4, .objective = Objective::cost, .why = ""}),
       Catch::Contains("site.node_hour"));
+  CHECK_THAT(
+      refusal(small_config(), machine, {.ranks = 4, .objective = Objective::carbon, .why = ""}),
+      Catch::Contains("site.busy_watts"));
   CHECK_THAT(refusal(small_config(), small_machine(33 * mebibyte), {.ranks = 2, .why = ""}),
              Catch::StartsWith("no layout fits into machine plain on 2 ranks: tp="));
   CHECK_THAT(refusal(small_config(), machine, {.ranks = 7, .why = ""}),
