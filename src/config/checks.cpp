@@ -5,9 +5,9 @@
 #include "trireme/config/arrangement.hpp"
 #include "trireme/config/recompute.hpp"
 #include "trireme/config/step_range.hpp"
+#include "trireme/schema/layout_keys.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 namespace trireme::config {
@@ -17,11 +17,9 @@ using base::format;
 
 /// Whether a start chooses a layout that fits, and with it what is computed again.
 bool chooses_layout(const Config& config) {
-  constexpr std::array settings{"parallel.tensor",   "parallel.pipeline", "parallel.virtual_stages",
-                                "parallel.schedule", "parallel.sequence", "parallel.zero_level",
-                                "train.micro_batch"};
+  const auto settings = schema::layout_keys();
   return std::any_of(settings.begin(), settings.end(),
-                     [&](const char* key) { return config.automatic(key); });
+                     [&](const std::string& key) { return config.automatic(key); });
 }
 
 class Checker {

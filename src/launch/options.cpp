@@ -3,6 +3,7 @@
 
 #include "trireme/base/format.hpp"
 #include "trireme/base/suggest.hpp"
+#include "trireme/schema/layout_keys.hpp"
 #include "trireme/schema/schema.hpp"
 #include "trireme/schema/value.hpp"
 
@@ -44,6 +45,14 @@ Option of_key(std::string_view name, std::string_view variable, std::string_view
   return option;
 }
 
+/// Everything that a start chooses for its ranks: settings of layouts, and replicas.
+std::vector<std::string> chosen_keys() {
+  const auto settings = schema::layout_keys();
+  std::vector<std::string> keys(settings.begin(), settings.end());
+  keys.emplace_back("parallel.data");
+  return keys;
+}
+
 std::vector<Option> all_options() {
   return {
       {.name = "trireme",
@@ -51,6 +60,13 @@ std::vector<Option> all_options() {
        .usage = "prepare tasks for trireme; off ignores what the job asks for",
        .words = {"on", "off"},
        .argument = "on|off"},
+      // Before those of single keys, whose values win.
+      {.name = "parallel",
+       .variable = "TRIREME_PARALLEL",
+       .keys = chosen_keys(),
+       .usage = "let the job choose its layout when it starts, but for what other options set",
+       .words = {"auto"},
+       .argument = "auto"},
       of_key("tensor-parallel", "TRIREME_TENSOR_PARALLEL", "parallel.tensor",
              "ranks that share every matrix, inside a node"),
       of_key("pipeline-parallel", "TRIREME_PIPELINE_PARALLEL", "parallel.pipeline",

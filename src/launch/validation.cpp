@@ -135,6 +135,8 @@ class Validator {
   }
 
   void check_rules();
+  /// True if a start chooses degrees so that they fill the tasks with those that are given.
+  bool fills_by_choice() const;
   std::string world_text() const;
   void check_node();
   void check_gpus();
@@ -183,6 +185,15 @@ std::string Validator::world_text() const {
       divisors_text(choices));
 }
 
+bool Validator::fills_by_choice() const {
+  const auto is_auto = [&](std::string_view key) {
+    return value_of(setting_of(contract_, key)) == "auto" ||
+           (setting_of(contract_, key) == nullptr && contract_.find("parallel") != nullptr);
+  };
+  return (is_auto("parallel.tensor") || is_auto("parallel.pipeline")) &&
+         tasks_.value_or(0) % layout::known_ranks(arrangement_) == 0;
+}
+
 void Validator::check_rules() {
   const auto cited_quantity = [&](layout::Quantity quantity) {
     return cited_key(contract_, layout::key_of(quantity));
@@ -195,6 +206,7 @@ void Validator::check_rules() {
     return format("--trireme-set={}", key);
   };
   for (const auto& violation : layout::violations(arrangement_)) {
+    if (violation.rule == layout::ParallelRule::world_not_filled && fills_by_choice()) continue;
     mistakes_.push_back(violation.rule == layout::ParallelRule::world_not_filled
                             ? world_text()
                             : layout::text(violation, cited_quantity, named));

@@ -30,6 +30,11 @@ constexpr Range more_than(double minimum) {
   return {.minimum = minimum, .maximum = {}, .above = true};
 }
 
+/// Rule of layouts' settings.
+inline constexpr std::string_view chosen_rule =
+    "chosen with all others that are auto when a run starts, for plan.machine and the ranks that "
+    "there are: the layout with the shortest predicted step";
+
 std::span<const Key> model_keys();
 std::span<const Key> parallel_keys();
 std::span<const Key> train_keys();

@@ -146,11 +146,6 @@ struct Facts {
   std::string_view auto_rule = {};
 };
 
-/// Rule of layouts' settings.
-inline constexpr std::string_view chosen_rule =
-    "chosen with all others that are auto when a run starts, for plan.machine and the ranks that "
-    "there are: the layout with the shortest predicted step";
-
 /// Maker of the rows of a section, a member of Options.
 template <auto Section>
 struct Rows {

@@ -4,6 +4,7 @@
 #include "trireme/base/contract.hpp"
 #include "trireme/base/format.hpp"
 #include "trireme/base/suggest.hpp"
+#include "trireme/schema/layout_keys.hpp"
 #include "trireme/schema/names.hpp"
 
 #include "keys.hpp"
@@ -188,6 +189,17 @@ std::vector<std::string> keys_called(std::string_view name) {
     if (foreign == last_name) return {std::string(ours)};
   }
   return {};
+}
+
+std::span<const std::string> layout_keys() {
+  static const auto chosen = [] {
+    std::vector<std::string> names;
+    for (const auto& key : keys()) {
+      if (key.auto_rule == chosen_rule) names.push_back(key.full_name());
+    }
+    return names;
+  }();
+  return chosen;
 }
 
 std::string key_suggestion(std::string_view full_name) {

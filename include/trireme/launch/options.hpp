@@ -25,6 +25,8 @@ struct Option {
   /// Key of the configuration that it sets, whose range and choices are the option's; empty if it
   /// sets none.
   std::string_view key = {};
+  /// Keys that it sets to its value where nothing else sets them; none where it sets one.
+  std::vector<std::string> keys = {};
   /// Help text, one line.
   std::string_view usage = {};
   /// Whole numbers from minimum to maximum; none where maximum < minimum.

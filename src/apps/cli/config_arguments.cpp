@@ -34,6 +34,9 @@ base::Result<std::vector<config::Launched>> launched_values(const base::Environm
     } else if (!setting.option->key.empty()) {
       values.push_back({std::string(setting.option->key), setting.value, setting.origin});
     }
+    for (const auto& key : setting.option->keys) {
+      values.push_back({key, setting.value, setting.origin});
+    }
   }
   return values;
 }

@@ -47,7 +47,8 @@ base::Status check_search(const config::Config& config, const predict::Machine& 
   return {};
 }
 
-base::Failure none_fits(const std::optional<Misfit>& smallest, const predict::Machine& machine,
+base::Failure none_fits(const std::optional<Misfit>& smallest,
+                        const std::optional<LayoutChoice>& on_more, const predict::Machine& machine,
                         const SearchRequest& request) {
   if (!smallest) {
     const auto kept = format("{}", base::join(request.kept, ", "));
@@ -64,11 +65,14 @@ base::Failure none_fits(const std::optional<Misfit>& smallest, const predict::Ma
         "train.global_batch, or see the rates and times of the machine file",
         predict::longest_step_days, request.ranks, machine.name, text(smallest->choice)));
   }
+  const auto advice =
+      on_more ? format("use {} ranks, on which {} fits,", on_more->ranks, text(*on_more))
+              : std::string("use more ranks,");
   return base::usage_failure(format(
-      "no layout fits into machine {} on {} ranks: {} needs {} of {}, {} too much; use more ranks, "
-      "a machine with more memory, or a shorter train.sequence_length",
+      "no layout fits into machine {} on {} ranks: {} needs {} of {}, {} too much; {} a machine "
+      "with more memory, or a shorter train.sequence_length",
       machine.name, request.ranks, text(smallest->choice), base::bytes_text(smallest->bytes),
-      base::bytes_text(smallest->room), base::bytes_text(smallest->too_much())));
+      base::bytes_text(smallest->room), base::bytes_text(smallest->too_much()), advice));
 }
 
 }  // namespace trireme::plan

@@ -15,8 +15,10 @@ namespace trireme::plan {
 base::Status check_search(const config::Config& config, const predict::Machine& machine,
                           const SearchRequest& request);
 
-/// Why no layout is found, by the one that needs little memory, if any is legal.
-base::Failure none_fits(const std::optional<Misfit>& smallest, const predict::Machine& machine,
+/// Why no layout is found, by the one that needs little memory, if any is legal, and by one that
+/// fits on more ranks.
+base::Failure none_fits(const std::optional<Misfit>& smallest,
+                        const std::optional<LayoutChoice>& on_more, const predict::Machine& machine,
                         const SearchRequest& request);
 
 }  // namespace trireme::plan

@@ -193,6 +193,25 @@ std::optional<JudgedLayout> forbidden(const KnownLayout& known, const schema::Op
   return judged;
 }
 
+/// A layout that fits on twice as many ranks, or else on four times as many, and so on; nothing
+/// where a node's memory is that of all its ranks.
+std::optional<LayoutChoice> fitting_on_more(const schema::Options& keys,
+                                            const model::ModelConfig& model,
+                                            const predict::Machine& machine, SearchRequest request,
+                                            const std::optional<inference::SampleTask>& samples) {
+  constexpr int most_times = 64;
+  if (machine.node.computes_on_cores()) return std::nullopt;
+  request.objective = Objective::time;
+  const auto most =
+      std::min<std::int64_t>(std::int64_t{most_times} * request.ranks, most_searched_ranks);
+  while (2 * std::int64_t{request.ranks} <= most) {
+    request.ranks *= 2;
+    const auto found = Searcher(keys, model, machine, request, samples).smallest(all_layouts());
+    if (found && found->has_room()) return found->choice;
+  }
+  return std::nullopt;
+}
+
 base::Result<JudgedLayout> explained_layout(Judge& judge, const LayoutFilter& filter,
                                             const SearchRequest& request) {
   auto found =
@@ -220,7 +239,7 @@ base::Result<SearchResult> search_layouts(const config::Config& config,
     if (!filter) return filter.failure();
     asked = *std::move(filter);
   }
-  auto samples = inference::read_sample_task(config, model);
+  const auto samples = inference::read_sample_task(config, model);
   if (!samples) return samples.failure();
 
   SearchResult result{.machine = machine.name,
@@ -230,10 +249,14 @@ base::Result<SearchResult> search_layouts(const config::Config& config,
                       .known = {},
                       .asked = {},
                       .keys = searched_keys(config, machine)};
-  Searcher searcher(result.keys, model, machine, request, *std::move(samples));
+  Searcher searcher(result.keys, model, machine, request, *samples);
   const auto found =
       searcher.best(all_layouts(), static_cast<std::size_t>(request.top), request.margin);
-  if (found.empty()) return none_fits(searcher.smallest(all_layouts()), machine, request);
+  if (found.empty()) {
+    return none_fits(searcher.smallest(all_layouts()),
+                     fitting_on_more(result.keys, model, machine, request, *samples), machine,
+                     request);
+  }
   Judge judge(searcher, request, found.front());
   for (const auto& layout : found) {
     if (static_cast<int>(result.best.size()) == request.top) break;

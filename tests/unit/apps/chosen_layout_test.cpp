@@ -120,6 +120,25 @@ TEST_CASE("a layout that no rank has room for is refused, with the bytes that it
   CHECK(contains(end.err, "no layout fits into machine dgx-h100 on 64 ranks"));
 }
 
+TEST_CASE(
+    "a launch with a layout of the job's choice makes all its settings auto but those it gives") {
+  auto start = trireme_start({"config", "show", of_tree / "llama3-8b.conf", "--origin"});
+  start.environment["TRIREME_PARALLEL"] = "auto";
+  start.environment["TRIREME_TENSOR_PARALLEL"] = "4";
+  const auto end = run_program(start);
+  INFO(end.err);
+  REQUIRE(end.exit_code == 0);
+  for (const auto* const key : {"pipeline", "virtual_stages", "schedule", "sequence", "zero_level",
+                                "data", "micro_batch"}) {
+    CAPTURE(key);
+    const auto line = end.out.find("\n" + std::string(key) + " = auto");
+    REQUIRE(line != std::string::npos);
+    CHECK(contains(end.out.substr(line + 1, end.out.find('\n', line + 1) - line),
+                   "TRIREME_PARALLEL"));
+  }
+  CHECK(contains(end.out, "\ntensor = 4"));
+}
+
 TEST_CASE("a configuration whose layout is auto is checked as far as it is known") {
   const auto end =
       run_trireme({"config", "check", of_tree / "llama3-8b.conf", "--set", "parallel.tensor=auto"});

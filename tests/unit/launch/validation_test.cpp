@@ -70,6 +70,20 @@ TEST_CASE("possible requests are let through") {
   }
 }
 
+TEST_CASE("a layout that the job chooses fills the tasks, if the given degrees divide them") {
+  CHECK(refusals(Command::sbatch, {"-n8", "--parallel=auto"}).empty());
+  CHECK(refusals(Command::sbatch, {"-n8", "--parallel=auto", "--data-parallel=2"}).empty());
+  CHECK(refusals(Command::sbatch, {"-n8", "--tensor-parallel=auto", "--data-parallel=2"}).empty());
+  CHECK(refusals(Command::sbatch, {"-n8", "--parallel=auto", "--tensor-parallel=4"}).empty());
+  CHECK(holds(refusals(Command::sbatch, {"-n8", "--parallel=auto", "--tensor-parallel=3"}),
+              "--tensor-parallel = 3 does not divide the 8 tasks that start"));
+  CHECK(holds(refusals(Command::sbatch, {"-n8", "--parallel=auto", "--data-parallel=3"}),
+              "8 tasks start"));
+  CHECK(holds(refusals(Command::sbatch, {"-n8", "--parallel=auto", "--tensor-parallel=2",
+                                         "--pipeline-parallel=2", "--data-parallel=1"}),
+              "makes a mesh of 4 ranks, but 8 tasks start"));
+}
+
 TEST_CASE("degrees that do not divide the tasks are refused with those that do") {
   CHECK(refusals(Command::sbatch, {"-n8", "--tensor-parallel=3"}) ==
         "--tensor-parallel = 3 does not divide the 8 tasks that start (every task holds one place "

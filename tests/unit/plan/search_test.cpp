@@ -306,6 +306,17 @@ TEST_CASE("what a search cannot do without is named") {
       Catch::Contains("site.busy_watts"));
   CHECK_THAT(refusal(small_config(), small_machine(33 * mebibyte), {.ranks = 2, .why = ""}),
              Catch::StartsWith("no layout fits into machine plain on 2 ranks: tp="));
+  // Names the fewest ranks that do, of twice as many and so on.
+  const auto lacking =
+      refusal(small_config(), small_machine(33 * mebibyte), {.ranks = 1, .why = ""});
+  CHECK_THAT(lacking, Catch::Contains("; use ") && Catch::Contains(" ranks, on which tp="));
+  const auto enough = std::stoi(lacking.substr(lacking.find("; use ") + 6));
+  CHECK(search_layouts(small_config(), model_of(small_config()), small_machine(33 * mebibyte),
+                       {.ranks = enough, .why = ""})
+            .ok());
+  CHECK_FALSE(search_layouts(small_config(), model_of(small_config()), small_machine(33 * mebibyte),
+                             {.ranks = enough / 2, .why = ""})
+                  .ok());
   CHECK_THAT(refusal(small_config(), machine, {.ranks = 7, .why = ""}),
              Catch::StartsWith("no layout of this model and batch is legal on 7 ranks"));
   CHECK_THAT(
