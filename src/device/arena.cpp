@@ -55,6 +55,8 @@ const char* name(Purpose purpose) {
       return "communication";
     case Purpose::batch:
       return "batch";
+    case Purpose::offloaded:
+      return "offloaded";
   }
   return "?";
 }

@@ -20,6 +20,7 @@ enum class Purpose {
   workspace,      ///< temporaries of one action, reused by the next
   communication,  ///< message and reduction buffers
   batch,          ///< tokens
+  offloaded,      ///< host memory for what a device holds while it uses it
 };
 const char* name(Purpose purpose);
 

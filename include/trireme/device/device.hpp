@@ -56,13 +56,17 @@ enum class Priority {
   awaited      ///< computation waits for it: tensor parallelism, messages
 };
 
-/// A stream beside a device's own, for work that a library issues there by itself; the work of both
-/// runs at once.
+/// A stream beside a device's own, for copies, and for work that a library issues there by itself;
+/// the work of both runs at once.
 class SideStream {
  public:
   virtual ~SideStream() = default;
   /// Handle as a library has it: a GPU's cudaStream_t.
   virtual void* handle() = 0;
+  /// Issues copies here as Device does on its own stream. The host's side lies in memory of
+  /// Device::staging(): others may hold up the host.
+  virtual void copy_in(const void* from, const Tensor& to) = 0;
+  virtual void copy_out(const Tensor& from, void* to) = 0;
   /// Work issued here from now on begins after the event, of whichever stream.
   virtual void follow(const Event& event) = 0;
   /// A place in the order of this stream.

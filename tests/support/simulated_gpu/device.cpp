@@ -47,6 +47,21 @@ void copy_bytes(const void* from, void* to, std::size_t bytes) {
   if (bytes > 0) std::memcpy(to, from, bytes);
 }
 
+/// The copies' work, on whichever stream.
+SimulatedDevice::Work copying_in(const void* from, const Tensor& to) {
+  device::expect_contiguous(to);
+  expect_of_host(from, "copy_in");
+  const auto reach = reached(to, "copy_in", "to");
+  return [=] { copy_bytes(from, reach.raw(), reach.byte_count()); };
+}
+
+SimulatedDevice::Work copying_out(const Tensor& from, void* to) {
+  device::expect_contiguous(from);
+  expect_of_host(to, "copy_out");
+  const auto reach = reached(from, "copy_out", "from");
+  return [=] { copy_bytes(reach.raw(), to, reach.byte_count()); };
+}
+
 /// Looking at it makes the stream move on, from the second look on: whoever looks once and takes
 /// the answer for a wait is deceived.
 class Point final : public device::Event::Point {
@@ -80,6 +95,10 @@ class SimulatedSideStream final : public device::SideStream {
   SimulatedSideStream(device::Device& device, std::shared_ptr<simulated_gpu::Scheduler> scheduler)
       : device_(device), stream_(std::make_shared<Stream>(std::move(scheduler))) {}
   void* handle() override { return stream_.get(); }
+  void copy_in(const void* from, const Tensor& to) override {
+    stream_->issue(copying_in(from, to));
+  }
+  void copy_out(const Tensor& from, void* to) override { stream_->issue(copying_out(from, to)); }
   void follow(const device::Event& event) override { let_follow(*stream_, event); }
   device::Event record() override {
     return device::Event(std::make_unique<Point>(device_, stream_->mark()));
@@ -191,18 +210,12 @@ void SimulatedDevice::issue(Work work) {
 
 void SimulatedDevice::copy_in(const void* from, const Tensor& to) {
   expect_no_capture("a copy from the host");
-  device::expect_contiguous(to);
-  expect_of_host(from, "copy_in");
-  const auto reach = reached(to, "copy_in", "to");
-  issue([=] { copy_bytes(from, reach.raw(), reach.byte_count()); });
+  issue(copying_in(from, to));
 }
 
 void SimulatedDevice::copy_out(const Tensor& from, void* to) {
   expect_no_capture("a copy to the host");
-  device::expect_contiguous(from);
-  expect_of_host(to, "copy_out");
-  const auto reach = reached(from, "copy_out", "from");
-  issue([=] { copy_bytes(reach.raw(), to, reach.byte_count()); });
+  issue(copying_out(from, to));
 }
 
 void SimulatedDevice::copy(const Tensor& from, const Tensor& to) {

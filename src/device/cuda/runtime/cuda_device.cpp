@@ -32,6 +32,14 @@ void let_follow(StreamView stream, const device::Event& event) {
   if (point != nullptr) stream.wait_for(EventView(static_cast<cudaEvent_t>(point->handle())));
 }
 
+/// Copies from and to host memory of any kind, in the order of a stream of the thread's GPU; the
+/// runtime stages memory that is not pinned.
+void move_bytes(void* to, const void* from, std::size_t bytes, cudaMemcpyKind direction,
+                StreamView stream) {
+  if (bytes == 0) return;
+  check(cudaMemcpyAsync(to, from, bytes, direction, stream.raw()), "cudaMemcpyAsync");
+}
+
 class CudaSideStream final : public device::SideStream {
  public:
   CudaSideStream(CudaDevice& device, Priority priority)
@@ -40,6 +48,16 @@ class CudaSideStream final : public device::SideStream {
     // The caller is about to call a library that looks at the thread's GPU.
     device_.use();
     return stream_.view().raw();
+  }
+  void copy_in(const void* from, const Tensor& to) override {
+    expect_contiguous(to);
+    device_.use();
+    move_bytes(to.raw(), from, to.byte_count(), cudaMemcpyHostToDevice, stream_.view());
+  }
+  void copy_out(const Tensor& from, void* to) override {
+    expect_contiguous(from);
+    device_.use();
+    move_bytes(to, from.raw(), from.byte_count(), cudaMemcpyDeviceToHost, stream_.view());
   }
   void follow(const device::Event& event) override {
     device_.use();
@@ -86,14 +104,6 @@ class CudaStopwatch final : public device::Stopwatch {
   std::deque<Pair> pairs_;
 };
 
-/// Copies from and to host memory of any kind; the runtime stages memory that is not pinned.
-void move_bytes(void* to, const void* from, std::size_t bytes, cudaMemcpyKind direction,
-                const CudaDevice& device) {
-  if (bytes == 0) return;
-  device.use();
-  check(cudaMemcpyAsync(to, from, bytes, direction, device.stream().raw()), "cudaMemcpyAsync");
-}
-
 Stream stream_on(int gpu) {
   check(cudaSetDevice(gpu), "cudaSetDevice");
   return Stream::make();
@@ -130,19 +140,22 @@ Arena CudaDevice::staging(Purpose purpose, std::size_t capacity_bytes) {
 
 void CudaDevice::copy(const Tensor& from, const Tensor& to) {
   expect_alike(from, to);
-  move_bytes(to.raw(), from.raw(), from.byte_count(), cudaMemcpyDeviceToDevice, *this);
+  use();
+  move_bytes(to.raw(), from.raw(), from.byte_count(), cudaMemcpyDeviceToDevice, stream());
 }
 
 void CudaDevice::copy_in(const void* from, const Tensor& to) {
   expect_no_capture("a copy from the host");
   expect_contiguous(to);
-  move_bytes(to.raw(), from, to.byte_count(), cudaMemcpyHostToDevice, *this);
+  use();
+  move_bytes(to.raw(), from, to.byte_count(), cudaMemcpyHostToDevice, stream());
 }
 
 void CudaDevice::copy_out(const Tensor& from, void* to) {
   expect_no_capture("a copy to the host");
   expect_contiguous(from);
-  move_bytes(to, from.raw(), from.byte_count(), cudaMemcpyDeviceToHost, *this);
+  use();
+  move_bytes(to, from.raw(), from.byte_count(), cudaMemcpyDeviceToHost, stream());
 }
 
 device::Event CudaDevice::record() {
