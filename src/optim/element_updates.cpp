@@ -5,13 +5,20 @@ namespace trireme::optim {
 
 void ElementUpdates::update(const UpdateStep& step) const {
   for (const auto& segment : state_.segments()) {
-    if (segment.content == Content::elements) update(step, segment);
+    if (segment.content != Content::elements) continue;
+    StateRing::Run run{segment, state_.master(segment), {}};
+    for (const auto& state : state_.of(segment)) run.states.push_back(state.values);
+    update(step, run);
   }
 }
 
-void ElementUpdates::update(const UpdateStep& step, const Segment& segment) const {
+void ElementUpdates::update(const UpdateStep& step, StateRing& ring) const {
+  ring.update([&](const StateRing::Run& run) { update(step, run); });
+}
+
+void ElementUpdates::update(const UpdateStep& step, const StateRing::Run& run) const {
+  const auto& [segment, master, states] = run;
   const float decay = segment.decays ? rule_.weight_decay : 0.0F;
-  const auto states = state_.of(segment);
   if (rule_.kind == RuleKind::sgd) {
     step.kernels.issue(
         device::SgdUpdate{.rule = {.learning_rate = step.learning_rate,
@@ -20,8 +27,8 @@ void ElementUpdates::update(const UpdateStep& step, const Segment& segment) cons
                                    .gradient_scale = step.gradient_scale,
                                    .rounding = state_.rounding(segment, step.number)},
                           .gradient = step.gradient(segment),
-                          .master = state_.master(segment),
-                          .momentum = states[0].values,
+                          .master = master,
+                          .momentum = states[0],
                           .parameter = state_.parameter(segment)});
     return;
   }
@@ -38,9 +45,9 @@ void ElementUpdates::update(const UpdateStep& step, const Segment& segment) cons
                                    .step = step.number,
                                    .rounding = state_.rounding(segment, step.number)},
                           .gradient = step.gradient(segment),
-                          .master = state_.master(segment),
-                          .first_moment = states[0].values,
-                          .second_moment = states[1].values,
+                          .master = master,
+                          .first_moment = states[0],
+                          .second_moment = states[1],
                           .parameter = state_.parameter(segment)});
 }
 

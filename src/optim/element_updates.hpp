@@ -3,7 +3,10 @@
 
 #include "trireme/optim/state.hpp"
 
+#include "state_ring.hpp"
+
 #include <cstdint>
+#include <vector>
 
 namespace trireme::optim {
 
@@ -25,9 +28,11 @@ class ElementUpdates {
   ElementUpdates(const Rule& rule, const OptimizerState& state) : rule_(rule), state_(state) {}
 
   void update(const UpdateStep& step) const;
+  /// The same of state that passes through a ring.
+  void update(const UpdateStep& step, StateRing& ring) const;
 
  private:
-  void update(const UpdateStep& step, const Segment& segment) const;
+  void update(const UpdateStep& step, const StateRing::Run& run) const;
 
   Rule rule_;
   const OptimizerState& state_;

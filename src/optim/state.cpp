@@ -78,15 +78,13 @@ device::StochasticRounding OptimizerState::rounding(const Segment& segment,
   return rounding;
 }
 
-void OptimizerState::copy_masters_to_parameters(device::Kernels& kernels, std::int64_t step) const {
-  if (!masters_) return;
-  for (const auto& segment : segments_) {
-    const auto own = rounding(segment, step);
-    if (own.active()) {
-      kernels.issue(device::RoundStochastically{master(segment), own, parameter(segment)});
-    } else {
-      kernels.issue(device::Copy{master(segment), parameter(segment)});
-    }
+void OptimizerState::copy_to_parameter(device::Kernels& kernels, const Segment& segment,
+                                       const Tensor& master, std::int64_t step) const {
+  const auto own = rounding(segment, step);
+  if (own.active()) {
+    kernels.issue(device::RoundStochastically{master, own, parameter(segment)});
+  } else {
+    kernels.issue(device::Copy{master, parameter(segment)});
   }
 }
 

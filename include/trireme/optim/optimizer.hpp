@@ -5,7 +5,9 @@
 #include "trireme/optim/state.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace trireme::optim {
@@ -29,9 +31,11 @@ struct ExchangeTimes {
 /// whole matrices.
 class Optimizer {
  public:
-  /// Arguments are those of OptimizerState.
+  /// Arguments are those of OptimizerState; `arena` is the device's. With `offload` state lies in
+  /// its homes: not for rules that update matrices.
   Optimizer(const Rule& rule, std::vector<Segment> segments, const StateSizes& sizes,
-            const FlatValues& parameters, device::Arena& arena, const Peers& peers = {});
+            const FlatValues& parameters, device::Arena& arena, const Peers& peers = {},
+            const std::optional<StateOffload>& offload = std::nullopt);
   ~Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
@@ -45,6 +49,10 @@ class Optimizer {
   /// Makes parameters what the masters are, after initialisation or loading, of states too.
   void state_changed(device::Kernels& kernels, std::int64_t step);
   const OptimizerState& state() const;
+  /// Calls act with values of the state where the device's kernels reach them: of those whose home
+  /// is host memory with a part at a time, as many elements of each, which lasts until act returns.
+  void read(const device::Tensor& values,
+            const std::function<void(const device::Tensor&)>& act) const;
   /// Times since the last call.
   ExchangeTimes take_exchange_times();
 

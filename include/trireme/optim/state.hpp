@@ -2,6 +2,7 @@
 #pragma once
 
 #include "trireme/device/arena.hpp"
+#include "trireme/device/host_tier.hpp"
 #include "trireme/device/kernels.hpp"
 #include "trireme/layout/box.hpp"
 #include "trireme/layout/flat.hpp"
@@ -95,6 +96,15 @@ class FlatValues {
   std::optional<std::int64_t> matrices_begin_;
 };
 
+/// Host memory as the home of masters and states of elements, which an update reads and writes in a
+/// ring of chunks of the device's.
+struct StateOffload {
+  device::HostTier& tier;
+  device::Arena& homes;
+  /// Most memory of a chunk: masters and states of as many elements as fit.
+  std::int64_t chunk_bytes = 0;
+};
+
 struct NamedState {
   std::string name;
   device::Tensor values;  // f32
@@ -104,7 +114,8 @@ struct NamedState {
 /// master copy; others get one here.
 class OptimizerState {
  public:
-  /// `sizes`: at least the ends of the last segments. `rank`: of this one among owners of matrices.
+  /// `sizes`: at least the ends of the last segments. `arena`: where state lies, of the device or
+  /// of homes. `rank`: of this one among owners of matrices.
   OptimizerState(const Rule& rule, std::vector<Segment> segments, const StateSizes& sizes,
                  const FlatValues& parameters, device::Arena& arena, int rank);
 
@@ -115,6 +126,8 @@ class OptimizerState {
   device::Tensor parameter(const Segment& segment) const;
   /// f32 master of a segment's elements.
   device::Tensor master(const Segment& segment) const;
+  /// Whether masters have memory of their own.
+  bool has_masters() const { return static_cast<bool>(masters_); }
   /// All of the state's memory, apart from masters.
   const std::vector<NamedState>& all() const { return states_; }
   /// States of a segment's elements by name: what a checkpoint must hold beside the masters.
@@ -127,8 +140,10 @@ class OptimizerState {
 
   /// Rounding of a segment's parameters in update `step`; 0: before the first.
   device::StochasticRounding rounding(const Segment& segment, std::int64_t step) const;
-  /// Parameters become what the masters are now, rounded as update `step` rounds them.
-  void copy_masters_to_parameters(device::Kernels& kernels, std::int64_t step) const;
+  /// Parameters of a segment become what its master, in the device's memory, is now, rounded as
+  /// update `step` rounds them.
+  void copy_to_parameter(device::Kernels& kernels, const Segment& segment,
+                         const device::Tensor& master, std::int64_t step) const;
 
  private:
   ParameterRounding rounding_;
