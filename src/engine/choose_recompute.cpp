@@ -22,6 +22,11 @@ constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
 using Total = std::function<std::size_t(const EngineOptions&)>;
 
+bool can_offload(const EngineOptions& options) {
+  return options.memory.optimizer_home == Home::device &&
+         !optim::traits(options.sharding.rule.kind).updates_matrices;
+}
+
 class Choice {
  public:
   Choice(const EngineOptions& options, const Total& total) : options_(options), total_(total) {
@@ -179,13 +184,14 @@ base::Result<ChosenRecompute> choose_recompute(const EngineOptions& options, std
   if (!best) {
     return base::usage_failure(base::format(
         "train.memory_limit is {} too small for stage {}, and computing all of its layers again "
-        "frees {}; use more ranks, a smaller train.micro_batch{} or a larger limit",
+        "frees {}; use more ranks, a smaller train.micro_batch{}{} or a larger limit",
         base::bytes_text(bytes),
         options.sharding.mesh.coordinate(Axis::pipeline, options.sharding.rank),
         base::bytes_text(choice.most()),
         options.schedule.kind == layout::ScheduleKind::zero_bubble_h2
             ? ", parallel.schedule=zb-h1, which holds about half as many activations,"
-            : ""));
+            : "",
+        can_offload(options) ? ", offload.optimizer=host" : ""));
   }
   return *best;
 }

@@ -205,7 +205,7 @@ std::int64_t Engine::global_batch() const {
 }
 
 device::Device& Engine::device() const {
-  return parts_->kernels.device();
+  return parts_->device();
 }
 
 }  // namespace trireme::engine

@@ -150,6 +150,9 @@ base::Result<EngineOptions> checked_options(const config::Options& keys,
   options.sharding = sharding_from(keys, mesh, rank);
   options.schedule.tensor_overlap = tensor_overlap_of(options);
   options.memory.loss_rows = loss_rows_of(keys.numerics);
+  options.memory.optimizer_home =
+      keys.offload.optimizer == config::OffloadTo::host ? Home::host : Home::device;
+  options.memory.chunk_bytes = keys.offload.chunk_bytes;
   options.memory.cuda_graphs = keys.numerics.cuda_graphs ? CudaGraphs::yes : CudaGraphs::no;
   // With `auto` everything is kept until a stage has chosen (choose_recompute.hpp).
   const auto& entries = keys.train.activation_checkpointing;

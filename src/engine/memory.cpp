@@ -5,8 +5,19 @@
 
 namespace trireme::engine {
 
+static_assert(all_purposes.back() == device::Purpose::offloaded);
+
 std::size_t total_bytes(const MemoryUse& use) {
-  return std::accumulate(use.begin(), use.end(), std::size_t{0});
+  return std::accumulate(use.begin(), use.end() - 1, std::size_t{0});
+}
+
+std::size_t offloaded_bytes(const MemoryUse& use) {
+  return use.back();
+}
+
+std::span<const device::Purpose> told_purposes(const MemoryUse& use) {
+  if (offloaded_bytes(use) > 0) return all_purposes;
+  return device_purposes;
 }
 
 Memory Memory::measuring() {
@@ -20,7 +31,10 @@ Memory Memory::measuring() {
 Memory Memory::on(device::Device& device, const MemoryUse& capacity_bytes) {
   Memory memory;
   for (std::size_t index = 0; index < all_purposes.size(); ++index) {
-    memory.arenas_.push_back(device.arena(all_purposes[index], capacity_bytes[index]));
+    const auto purpose = all_purposes[index];
+    const auto bytes = capacity_bytes[index];
+    memory.arenas_.push_back(purpose == device::Purpose::offloaded ? device.staging(purpose, bytes)
+                                                                   : device.arena(purpose, bytes));
   }
   if (!device.is_host()) {
     const auto batch = static_cast<std::size_t>(device::Purpose::batch);

@@ -69,6 +69,16 @@ base::Status check_schedule(const EngineOptions& options) {
       layout::name(schedule.kind)));
 }
 
+/// Rule for state whose home is host memory.
+base::Status check_home(const EngineOptions& options) {
+  const auto& rule = optim::traits(options.sharding.rule.kind);
+  if (options.memory.optimizer_home == Home::device || !rule.updates_matrices) return {};
+  return base::usage_failure(base::format(
+      "offload.optimizer = host does not go with optimizer.name = {} (chunks of state are no whole "
+      "matrices); use optimizer.name adamw or sgd, or offload.optimizer=none",
+      rule.name));
+}
+
 }  // namespace
 
 base::Status check(const EngineOptions& options) {
@@ -82,6 +92,7 @@ base::Status check(const EngineOptions& options) {
     return status;
   }
   if (auto status = check_schedule(options); !status.ok()) return status;
+  if (auto status = check_home(options); !status.ok()) return status;
   const auto& numerics = options.numerics;
   const int tensor = options.sharding.mesh.degree(Axis::tensor);
   if (numerics.linear_forward == layers::LinearForward::e4m3) {

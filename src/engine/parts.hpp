@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "trireme/device/host_tier.hpp"
 #include "trireme/engine/engine.hpp"
 #include "trireme/engine/registrations.hpp"
 #include "trireme/layers/stage.hpp"
@@ -55,6 +56,7 @@ struct Engine::Parts {
   device::Tensor logits;
   std::optional<GradientReducer> reducer;
   std::optional<ParameterGather> gather;  // at ZeRO level 1 with several data-parallel ranks
+  std::optional<device::HostTier> tier;   // where the optimizer's state is at home in host memory
   std::optional<optim::Optimizer> optimizer;
   std::optional<PipelineExecutor> executor;
   std::optional<std::int64_t> expected_tokens;  // of the next step
@@ -77,6 +79,8 @@ struct Engine::Parts {
   }
   GradientReducer& reduction();
   optim::Optimizer& updates();
+  /// The device of all tensors, at home or not.
+  device::Device& device() { return tier ? *tier : kernels.device(); }
   PipelineExecutor& pipeline();
 
   /// [chunk]

@@ -13,7 +13,7 @@
 namespace trireme::plan {
 
 using base::format;
-using engine::all_purposes;
+using engine::device_purposes;
 using layout::Axis;
 
 namespace {
@@ -31,10 +31,24 @@ std::string cell(const std::string& text) {
   return format("{:>{}}", text, column_width);
 }
 
-std::string cells(const engine::MemoryUse& bytes) {
+/// Memory in the table: a device's, and its total; the host's behind it, where any is used.
+enum class Shown { device, host_too };
+
+Shown shown_in(const MemoryPlan& plan) {
+  const bool uses_host = std::any_of(plan.ranks.begin(), plan.ranks.end(), [](const auto& rank) {
+    return engine::offloaded_bytes(rank.bytes) > 0;
+  });
+  return uses_host ? Shown::host_too : Shown::device;
+}
+
+std::string cells(const engine::MemoryUse& bytes, Shown shown) {
   std::string text;
-  for (const auto purpose_bytes : bytes) text += cell(base::bytes_text(purpose_bytes));
-  return text + cell(base::bytes_text(engine::total_bytes(bytes)));
+  for (std::size_t index = 0; index < device_purposes.size(); ++index) {
+    text += cell(base::bytes_text(bytes[index]));
+  }
+  text += cell(base::bytes_text(engine::total_bytes(bytes)));
+  if (shown == Shown::host_too) text += cell(base::bytes_text(engine::offloaded_bytes(bytes)));
+  return text;
 }
 
 const char* precision_of(const engine::NumericsOptions& numerics) {
@@ -42,10 +56,12 @@ const char* precision_of(const engine::NumericsOptions& numerics) {
                                                                 : device::name(numerics.dtype);
 }
 
-std::string heading() {
+std::string heading(Shown shown) {
   std::string text = format("{:<14}", "rank");
-  for (const auto purpose : all_purposes) text += cell(device::name(purpose));
-  return text + cell("total") + "\n";
+  for (const auto purpose : device_purposes) text += cell(device::name(purpose));
+  text += cell("total");
+  if (shown == Shown::host_too) text += cell("on the host");
+  return text + "\n";
 }
 
 /// [stage]: buffers of all chunks together.
@@ -128,6 +144,9 @@ std::string run_in_words(const MemoryPlan& plan) {
                 : "FP8 copies of weights are made for each product, in the workspace\n";
   }
   text += divided_in_words(options.sharding, schedule.micro_batches);
+  if (options.memory.optimizer_home == engine::Home::host) {
+    text += "masters and optimizer state lie in host memory, and updates stream them in chunks\n";
+  }
   for (std::size_t stage = 0; stage < plan.chosen.size(); ++stage) {
     text += format("stage {}: {}\n", stage, plan.chosen[stage].text());
   }
@@ -154,7 +173,8 @@ base::Json recomputed_json(const MemoryPlan& plan) {
 
 /// Table of ranks; neighbours with equal needs share a row.
 std::string table(const MemoryPlan& plan) {
-  std::string text = heading();
+  const auto shown = shown_in(plan);
+  auto text = heading(shown);
   for (std::size_t begin = 0; begin < plan.ranks.size();) {
     std::vector<base::Rank> alike;
     std::size_t end = begin;
@@ -162,7 +182,8 @@ std::string table(const MemoryPlan& plan) {
       alike.push_back(plan.ranks[end].rank);
       ++end;
     }
-    text += format("{:<14}{}\n", layout::ranks_text(alike), cells(plan.ranks[begin].bytes));
+    const auto& bytes = plan.ranks[begin].bytes;
+    text += format("{:<14}{}\n", layout::ranks_text(alike), cells(bytes, shown));
     begin = end;
   }
   return text;
@@ -207,8 +228,8 @@ std::vector<std::string> not_counted(const MemoryPlan& plan) {
 
 base::Json bytes_json(const engine::MemoryUse& bytes) {
   base::Json json;
-  for (std::size_t index = 0; index < all_purposes.size(); ++index) {
-    json[device::name(all_purposes[index])] = bytes[index];
+  for (const auto purpose : engine::told_purposes(bytes)) {
+    json[device::name(purpose)] = bytes[static_cast<std::size_t>(purpose)];
   }
   json["total"] = engine::total_bytes(bytes);
   return json;

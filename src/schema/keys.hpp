@@ -39,6 +39,7 @@ std::span<const Key> model_keys();
 std::span<const Key> parallel_keys();
 std::span<const Key> train_keys();
 std::span<const Key> optimizer_keys();
+std::span<const Key> offload_keys();
 std::span<const Key> numerics_keys();
 std::span<const Key> data_keys();
 std::span<const Key> checkpoint_keys();

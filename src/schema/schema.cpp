@@ -16,7 +16,7 @@
 namespace trireme::schema {
 namespace {
 
-constexpr std::array<Section, 11> section_table{{
+constexpr std::array<Section, 12> section_table{{
     {"model",
      "What is trained. Every key is `auto` unless given, so that `model.from` can "
      "speak for all of them."},
@@ -24,6 +24,7 @@ constexpr std::array<Section, 11> section_table{{
      "How the work is split over ranks: world size = tensor x context x pipeline x data."},
     {"train", "How much is trained, and on what batches. Batches count sequences."},
     {"optimizer", "The update rule and its learning rate."},
+    {"offload", "What lies outside of the devices' memory while nothing uses it."},
     {"numerics", "With what precision, on what."},
     {"data", "Text, already turned to tokens by `trireme data prepare`."},
     {"checkpoint", "When state is saved, and what is loaded."},
@@ -34,7 +35,7 @@ constexpr std::array<Section, 11> section_table{{
 }};
 
 /// Names that other trainers give to the same thing. They are only suggested, never accepted.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 37> foreign_names{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 38> foreign_names{{
     {"tp", "parallel.tensor"},
     {"tensor_parallel", "parallel.tensor"},
     {"tensor_model_parallel_size", "parallel.tensor"},
@@ -49,6 +50,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 37> foreign_
     {"sequence_parallel", "parallel.sequence"},
     {"zero", "parallel.zero_level"},
     {"zero_stage", "parallel.zero_level"},
+    {"offload_optimizer", "offload.optimizer"},
     {"lr", "optimizer.learning_rate"},
     {"min_lr", "optimizer.min_learning_rate"},
     {"lr_scheduler", "optimizer.curve"},
@@ -76,9 +78,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 37> foreign_
 
 std::vector<Key> all_keys() {
   std::vector<Key> keys;
-  for (const auto rows :
-       {model_keys(), parallel_keys(), train_keys(), optimizer_keys(), numerics_keys(), data_keys(),
-        checkpoint_keys(), comm_keys(), run_keys(), track_keys(), plan_keys()}) {
+  for (const auto rows : {model_keys(), parallel_keys(), train_keys(), optimizer_keys(),
+                          offload_keys(), numerics_keys(), data_keys(), checkpoint_keys(),
+                          comm_keys(), run_keys(), track_keys(), plan_keys()}) {
     keys.insert(keys.end(), rows.begin(), rows.end());
   }
   return keys;

@@ -40,8 +40,9 @@ void Observers::say_memory(std::int64_t step) const {
 void Observers::say_arenas(std::int64_t step) const {
   const auto bytes = watched_.memory.peak_bytes();
   std::string parts;
-  for (std::size_t index = 0; index < bytes.size(); ++index) {
-    parts += base::format("{} {}, ", device::name(engine::all_purposes[index]), bytes[index]);
+  for (const auto purpose : engine::told_purposes(bytes)) {
+    parts +=
+        base::format("{} {}, ", device::name(purpose), bytes[static_cast<std::size_t>(purpose)]);
   }
   watched_.report.arenas(step, watched_.memory.capacity_bytes(), bytes);
   // Written to every rank's log file: the summary of trireme plan.

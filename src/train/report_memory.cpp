@@ -42,8 +42,8 @@ void Report::arenas(std::int64_t step, const engine::MemoryUse& planned,
   if (!settings_.speaks) return;
   const auto by_purpose = [](const engine::MemoryUse& bytes) {
     Json object = Json::object();
-    for (std::size_t index = 0; index < bytes.size(); ++index) {
-      object[device::name(engine::all_purposes[index])] = bytes[index];
+    for (const auto purpose : engine::told_purposes(bytes)) {
+      object[device::name(purpose)] = bytes[static_cast<std::size_t>(purpose)];
     }
     return object;
   };

@@ -15,6 +15,9 @@ if(TARGET trireme_engine)
   trireme_add_mpi_test(simulated_gpu_zero_bubble RANKS 2 TIMEOUT 600
     SOURCES training/zero_bubble_test.cpp simulated_gpu/on_simulated_gpu.cpp training/training.cpp
     LINK trireme::engine trireme_simulated_device)
+  trireme_add_mpi_test(simulated_gpu_offload RANKS 1 2 TIMEOUT 600
+    SOURCES training/offload/offload_test.cpp simulated_gpu/on_simulated_gpu.cpp training/training.cpp
+    LINK trireme::engine trireme_simulated_device)
   trireme_add_mpi_test(simulated_gpu_halves RANKS 2 4 TIMEOUT 600
     SOURCES training/tensor/halves_test.cpp simulated_gpu/on_simulated_gpu.cpp training/training.cpp
     LINK trireme::engine trireme_simulated_device)

@@ -37,6 +37,9 @@ if(TARGET trireme_engine)
   trireme_add_mpi_test(evaluation RANKS 1 2 4
     SOURCES training/evaluation_test.cpp training/training.cpp
     LINK trireme::engine)
+  trireme_add_mpi_test(offload RANKS 1 2 4 SLOW_RANKS 6 TIMEOUT 600
+    SOURCES training/offload/offload_test.cpp training/on_cpu.cpp training/training.cpp
+    LINK trireme::engine)
   trireme_add_mpi_test(traffic RANKS 1 2 4 6
     SOURCES training/traffic_test.cpp training/training.cpp
     LINK trireme::engine)
@@ -58,6 +61,9 @@ if(TARGET trireme_engine)
   if(TARGET trireme_train)
     trireme_add_mpi_test(divided_run RANKS 2
       SOURCES training/zero/divided_run_test.cpp training/small_run.cpp
+      LINK trireme::train)
+    trireme_add_mpi_test(offloaded_run RANKS 1 2
+      SOURCES training/offload/offloaded_run_test.cpp training/small_run.cpp
       LINK trireme::train)
     trireme_add_mpi_test(nonfinite RANKS 1 2
       SOURCES training/nonfinite_test.cpp training/small_run.cpp

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`trireme` with numerics.backend = cuda on a GPU that is made of the host: training beside the
-CPU, by one rank and by two, in FP8, with and without CUDA graphs; a checkpoint that the CPU
-continues; a probe beside the CPU's; memory beside what is known of it.
+CPU, by one rank and by two, in FP8, with and without CUDA graphs, with the optimizer's state in
+host memory; a checkpoint that the CPU continues; a probe beside the CPU's; memory beside what is
+known of it.
 
 usage: train_test.py --mpirun SCRIPT --trireme FILE --config FILE
 """
@@ -107,6 +108,18 @@ class TrainTest(unittest.TestCase):
                 again = self.train(f"again-{precision}", numerics__backend="cuda",
                                    numerics__precision=precision)
                 self.assertEqual(again, on_gpu)
+
+    def test_optimizer_state_in_host_memory_changes_no_bit(self):
+        for precision in ("fp32", "bf16"):
+            with self.subTest(precision=precision):
+                settings = {"numerics__backend": "cuda", "numerics__precision": precision}
+                resident = self.train(f"resident-{precision}", **settings)
+                settings.update(offload__optimizer="host", offload__chunk_bytes="64KiB")
+                self.assertEqual(self.train(f"offloaded-{precision}", **settings), resident)
+                words = self.words_of("plan", **settings) + ["--ranks", "1", "--json"]
+                planned = json.loads(self.run_ranks(1, words))["ranks"][0]["bytes"]
+                self.assertEqual(self.memory[-1]["arena_bytes"], planned["total"])
+                self.assertGreater(planned["offloaded"], 4 * planned["optimizer"])
 
     def test_attention_is_said_and_takes_what_the_plan_says(self):
         for deterministic, bits in (("false", "in any order"), ("true", "the same bits")):

@@ -131,7 +131,8 @@ class Engine {
   const EngineOptions& options() const;
   /// Samples of a step, over all data-parallel ranks.
   std::int64_t global_batch() const;
-  /// The device of its tensors.
+  /// The device of its tensors, among them those whose home is host memory: kernels reach these
+  /// only while the engine updates them.
   device::Device& device() const;
 
  private:

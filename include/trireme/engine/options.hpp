@@ -18,6 +18,9 @@ enum class Use { training, evaluation };
 /// Memory for the logits of a whole micro-batch: reserved or not (loss and gradients need none).
 enum class KeepLogits { no, yes };
 
+/// Memory that masters and the optimizer's state lie in between updates.
+enum class Home { device, host };
+
 /// Capture of micro-batches, once, to launch them as CUDA graphs, where the device can.
 enum class CudaGraphs { no, yes };
 
@@ -57,6 +60,9 @@ struct MemoryOptions {
   layers::WeightCopies weight_copies = layers::WeightCopies::for_each_use;
   /// Rows of a micro-batch whose logits exist at once.
   std::int64_t loss_rows = 1024;
+  Home optimizer_home = Home::device;
+  /// Most memory of a chunk of what comes from another home: three are on the device at once.
+  std::int64_t chunk_bytes = std::int64_t{64} << 20;
   /// Training steps only; collectives are graph breaks (docs/decisions/0026).
   CudaGraphs cuda_graphs = CudaGraphs::no;
 };

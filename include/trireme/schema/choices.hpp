@@ -54,6 +54,11 @@ inline constexpr auto choices_of<LearningRateCurve> = words("constant", "cosine"
 template <>
 inline constexpr auto choices_of<layout::Assignment> = layout::assignment_names;
 
+/// Memory that something lies in while nothing uses it.
+enum class OffloadTo { none, host };
+template <>
+inline constexpr auto choices_of<OffloadTo> = words("none", "host");
+
 enum class Precision { fp32, bf16, fp8 };
 template <>
 inline constexpr auto choices_of<Precision> = words("fp32", "bf16", "fp8");

@@ -120,6 +120,13 @@ struct OptimizerOptions {
   bool operator==(const OptimizerOptions&) const = default;
 };
 
+struct OffloadOptions {
+  OffloadTo optimizer = OffloadTo::none;
+  std::int64_t chunk_bytes = 0;
+
+  bool operator==(const OffloadOptions&) const = default;
+};
+
 struct NumericsOptions {
   Precision precision = Precision::fp32;
   KernelBackend backend = KernelBackend::automatic;
@@ -216,6 +223,7 @@ struct Options {
   ParallelOptions parallel;
   TrainOptions train;
   OptimizerOptions optimizer;
+  OffloadOptions offload;
   NumericsOptions numerics;
   DataOptions data;
   CheckpointOptions checkpoint;

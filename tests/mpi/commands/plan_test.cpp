@@ -28,9 +28,8 @@ std::string arenas_of(const std::filesystem::path& run, int rank) {
   return found;
 }
 
-}  // namespace
-
-TEST_CASE("plan and train agree on the memory of each rank, to the byte") {
+/// `purposes`: of memory that is told.
+void compare_plan_and_run(const std::string& optimizer_home, std::size_t purposes) {
   const TemporaryFolder folder;
   const auto prefix = folder.path() / "tokens";
   write_tokens(prefix, made_up_tokens(4000, 512));
@@ -44,6 +43,8 @@ TEST_CASE("plan and train agree on the memory of each rank, to the byte") {
                                           "parallel.tensor=2",
                                           "parallel.pipeline=2",
                                           "parallel.zero_level=1",
+                                          "offload.chunk_bytes=64KiB",
+                                          "offload.optimizer=" + optimizer_home,
                                           "numerics.precision=bf16"};
   const std::string configuration = TRIREME_SOURCE_DIR "/configs/debug-tiny.conf";
   done_on_ranks(4, with_settings({"train", configuration}, settings));
@@ -70,8 +71,18 @@ TEST_CASE("plan and train agree on the memory of each rank, to the byte") {
       CHECK(plan["ranks"][0]["bytes"][purpose] == count);
       CHECK(event["used_bytes"][purpose] <= count);
     }
-    CHECK(event["planned_bytes"].size() == 7);
+    CHECK(event["planned_bytes"].size() == purposes);
   }
   CHECK(arenas == 2);
   CHECK(events.back()["event"] == "done");
+}
+
+}  // namespace
+
+TEST_CASE("plan and train agree on the memory of each rank, to the byte") {
+  compare_plan_and_run("none", 7);
+}
+
+TEST_CASE("plan and train agree on what lies in host memory, and on what is left on the device") {
+  compare_plan_and_run("host", 8);
 }
