@@ -89,7 +89,7 @@ base::Result<MeasuredStep> measured_step(const std::filesystem::path& run, const
   const auto ranks = static_cast<int>(config::least_world(*config));
   const auto memory = plan::plan_memory(*config, *model, ranks, {.only = base::Rank{0}});
   if (!memory) return memory.failure();
-  if (auto status = plan::check_predicted(memory->options.sharding); !status.ok()) {
+  if (auto status = plan::check_predicted(memory->options); !status.ok()) {
     return refused(run, status.failure());
   }
   MeasuredStep step{machine, plan::workload_of(memory->options, machine), *seconds};

@@ -8,7 +8,7 @@ namespace trireme::apps {
 
 base::Result<telemetry::PredictedStep> predicted_step(const engine::EngineOptions& options,
                                                       const predict::Machine& machine) {
-  if (auto status = plan::check_predicted(options.sharding); !status.ok()) return status.failure();
+  if (auto status = plan::check_predicted(options); !status.ok()) return status.failure();
   const auto step = predict::predict_step(machine, plan::workload_of(options, machine));
   if (!step) return step.failure();
   const auto milliseconds = [](predict::Time time) { return 1e3 * predict::seconds_of(time); };

@@ -20,7 +20,8 @@ bool TimePlan::fits() const {
   return needed_bytes() <= static_cast<std::size_t>(machine_memory);
 }
 
-base::Status check_predicted(const sharding::Options& sharding) {
+base::Status check_predicted(const engine::EngineOptions& options) {
+  const auto& sharding = options.sharding;
   if (sharding.reduces_micro_batches()) {
     return base::usage_failure(
         "parallel.zero_level = 2 does not go with a machine file (reductions behind each "
@@ -33,6 +34,12 @@ base::Status check_predicted(const sharding::Options& sharding) {
         "predicted yet); leave --machine and plan.machine out, or set parallel.context=1",
         context));
   }
+  if (options.memory.optimizer_home != engine::Home::device) {
+    return base::usage_failure(
+        "offload.optimizer = host does not go with a machine file (copies between hosts and "
+        "devices are not predicted yet); leave --machine and plan.machine out, or set "
+        "offload.optimizer=none");
+  }
   return {};
 }
 
@@ -44,7 +51,7 @@ base::Result<TimePlan> plan_time(const MemoryPlan& plan, const schema::Options& 
         "--machine does not go with --rank (a step waits for all ranks, and the largest decides "
         "whether it fits); leave one of them out");
   }
-  if (auto status = check_predicted(plan.options.sharding); !status.ok()) return status.failure();
+  if (auto status = check_predicted(plan.options); !status.ok()) return status.failure();
   const auto described = predict::read_machine(machine);
   if (!described) return described.failure();
   const auto step = predict::predict_step(*described, workload_of(plan.options, *described));

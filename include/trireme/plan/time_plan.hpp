@@ -14,8 +14,8 @@
 
 namespace trireme::plan {
 
-/// Refuses divisions of a step that are not predicted.
-base::Status check_predicted(const sharding::Options& sharding);
+/// Refuses divisions of a step, and homes of its state, that are not predicted.
+base::Status check_predicted(const engine::EngineOptions& options);
 
 /// The training step of these options as a machine would run it: with GPUs as the backend for CUDA
 /// does, on cores as that for CPUs does.

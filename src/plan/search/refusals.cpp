@@ -23,6 +23,11 @@ base::Status check_search(const config::Config& config, const predict::Machine& 
                "because their step is not predicted); set parallel.context=1",
                config.options().parallel.context));
   }
+  if (config.options().offload.optimizer != config::OffloadTo::none) {
+    return base::usage_failure(
+        "offload.optimizer = host does not go with a search (copies between hosts and devices are "
+        "not predicted yet); set offload.optimizer=none");
+  }
   const auto& kept = request.kept;
   const bool keeps_level = std::count(kept.begin(), kept.end(), "parallel.zero_level") > 0;
   if (keeps_level && config.options().parallel.zero_level == 2) {

@@ -140,6 +140,10 @@ TEST_CASE("a run whose step is not predicted is named") {
   const auto end = runs.on(machine_for_calibration("laptop-2-core"));
   CHECK(end.exit_code == 2);
   CHECK(contains(end.err, "/one': parallel.zero_level = 2 does not go with a machine file"));
+  Calibrated offloaded("\n[offload]\noptimizer = host\n");
+  offloaded.start(0, 10);
+  CHECK(contains(offloaded.on(machine_for_calibration("laptop-2-core")).err,
+                 "/one': offload.optimizer = host does not go with a machine file"));
 }
 
 TEST_CASE("runs are measured by their newest start, which needs steps enough") {

@@ -324,6 +324,8 @@ TEST_CASE("what a search cannot do without is named") {
               {.ranks = 4, .why = "", .kept = {"parallel.tensor", "parallel.data"}}),
       Catch::Contains("is legal on 4 ranks with parallel.tensor, parallel.data as configured") &&
           Catch::EndsWith("or set some of these to auto"));
+  CHECK_THAT(refusal(small_config({"offload.optimizer=host"}), machine, {.ranks = 4, .why = ""}),
+             Catch::StartsWith("offload.optimizer = host does not go with a search"));
   const auto of_level_2 = small_config({"parallel.zero_level=2"});
   CHECK_THAT(
       refusal(of_level_2, machine, {.ranks = 4, .why = "", .kept = {"parallel.zero_level"}}),
