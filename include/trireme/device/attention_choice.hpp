@@ -40,6 +40,8 @@ struct AttentionSize {
   bool dropout = false;
   /// Ranks that divide each sequence: where there are several, calls have fewer queries than keys.
   std::int64_t context = 1;
+  /// Documents of a sequence do not see each other (Attention::first_keys).
+  bool documents = false;
 };
 
 /// The widest head that own kernels of GPUs take. Those of CPUs take any.

@@ -16,14 +16,21 @@ bool has_heads(const Attention& attention) {
          attention.dropout.has_valid_rate();
 }
 
+bool has_first_keys(const Attention& attention) {
+  const auto& first = attention.first_keys;
+  if (!first) return true;
+  return attention.causal && first.dtype() == DType::i32 &&
+         has_shape(first, {attention.q.dim(0), attention.q.dim(1)}) && first.stride(1) == 1;
+}
+
 }  // namespace
 
 void Attention::check() const {
-  TRIREME_EXPECT(has_heads(*this), text_of(*this));
+  TRIREME_EXPECT(has_heads(*this) && has_first_keys(*this), text_of(*this));
 }
 
 void AttentionBackward::check() const {
-  TRIREME_EXPECT(has_heads(forward) && forward.lse, text_of(*this));
+  TRIREME_EXPECT(has_heads(forward) && has_first_keys(forward) && forward.lse, text_of(*this));
   TRIREME_EXPECT(same_shape(forward.q, d_out, dq) && same_shape(forward.k, dk, dv), text_of(*this));
 }
 

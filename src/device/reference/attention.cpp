@@ -33,11 +33,21 @@ struct Query {
   std::int64_t position = 0;
 };
 
-/// Keys [0, n) that a query sees.
-std::int64_t visible_keys(const Attention& attention, std::int64_t position) {
+/// Keys [begin, end) that a query sees.
+struct SeenKeys {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+
+  std::int64_t count() const { return end - begin; }
+};
+
+SeenKeys seen_keys(const Attention& attention, const Query& at) {
   const auto keys = attention.k.dim(1);
-  if (!attention.causal) return keys;
-  return std::clamp<std::int64_t>(position + keys - attention.q.dim(1) + 1, 0, keys);
+  if (!attention.causal) return {0, keys};
+  const auto end = std::clamp<std::int64_t>(at.position + keys - attention.q.dim(1) + 1, 0, keys);
+  const auto& first = attention.first_keys;
+  if (!first) return {0, end};
+  return {first.i32()[at.sequence * first.stride(0) + at.position], end};
 }
 
 std::int64_t kv_head(const Attention& attention, std::int64_t head) {
@@ -45,10 +55,10 @@ std::int64_t kv_head(const Attention& attention, std::int64_t head) {
 }
 
 template <typename T>
-void scores(const Attention& attention, const Query& at, std::int64_t keys,
+void scores(const Attention& attention, const Query& at, const SeenKeys& keys,
             std::vector<float>& row) {
   const auto* q = head_row<T>(attention.q, at.sequence, at.position, at.head);
-  for (std::int64_t key = 0; key < keys; ++key) {
+  for (auto key = keys.begin; key < keys.end; ++key) {
     const auto* k = head_row<T>(attention.k, at.sequence, key, kv_head(attention, at.head));
     row[static_cast<std::size_t>(key)] = dot(q, k, attention.q.dim(3)) * attention.scale;
   }
@@ -56,18 +66,18 @@ void scores(const Attention& attention, const Query& at, std::int64_t keys,
 
 template <typename T>
 void forward_query(const Attention& attention, const Query& at, std::vector<float>& row) {
-  const auto keys = visible_keys(attention, at.position);
+  const auto keys = seen_keys(attention, at);
   const auto head_dim = attention.q.dim(3);
   const DropoutMask mask(attention.dropout);
   const auto first = attention_dropout_index(attention, at.sequence, at.head, at.position);
   scores<T>(attention, at, keys, row);
   auto largest = -std::numeric_limits<float>::infinity();
-  for (std::int64_t key = 0; key < keys; ++key) {
+  for (auto key = keys.begin; key < keys.end; ++key) {
     largest = std::max(largest, row[static_cast<std::size_t>(key)]);
   }
   double total = 0;
   std::vector<double> out(static_cast<std::size_t>(head_dim));
-  for (std::int64_t key = 0; key < keys; ++key) {
+  for (auto key = keys.begin; key < keys.end; ++key) {
     const auto weight = std::exp(static_cast<double>(row[static_cast<std::size_t>(key)] - largest));
     total += weight;
     const auto kept = weight * static_cast<double>(mask.active() ? mask.factor(first + key) : 1.0F);
@@ -79,14 +89,15 @@ void forward_query(const Attention& attention, const Query& at, std::vector<floa
   auto* place = head_row<T>(attention.out, at.sequence, at.position, at.head);
   for (std::int64_t d = 0; d < head_dim; ++d) {
     // A query that sees no key attends to nothing.
-    const auto value = keys == 0 ? 0.0 : out[static_cast<std::size_t>(d)] / total;
+    const auto value = keys.count() == 0 ? 0.0 : out[static_cast<std::size_t>(d)] / total;
     assign(place[d], static_cast<float>(value));
   }
   if (attention.lse) {
     const auto index =
         (at.sequence * attention.q.dim(2) + at.head) * attention.q.dim(1) + at.position;
     attention.lse.f32()[index] =
-        keys == 0 ? largest : static_cast<float>(static_cast<double>(largest) + std::log(total));
+        keys.count() == 0 ? largest
+                          : static_cast<float>(static_cast<double>(largest) + std::log(total));
   }
 }
 
@@ -103,7 +114,7 @@ template <typename T>
 void backward_query(const AttentionBackward& backward, const Query& at, std::vector<float>& row,
                     HeadGradient& sums) {
   const auto& attention = backward.forward;
-  const auto keys = visible_keys(attention, at.position);
+  const auto keys = seen_keys(attention, at);
   const auto head_dim = attention.q.dim(3);
   const DropoutMask mask(attention.dropout);
   const auto first = attention_dropout_index(attention, at.sequence, at.head, at.position);
@@ -116,14 +127,14 @@ void backward_query(const AttentionBackward& backward, const Query& at, std::vec
   const float delta = dot(d_out, out, head_dim);
   std::vector<double> dq(static_cast<std::size_t>(head_dim));
   scores<T>(attention, at, keys, row);
-  for (std::int64_t key = 0; key < keys; ++key) {
+  for (auto key = keys.begin; key < keys.end; ++key) {
     const auto* k = head_row<T>(attention.k, at.sequence, key, kv_head(attention, at.head));
     const auto* v = head_row<T>(attention.v, at.sequence, key, kv_head(attention, at.head));
     const float factor = mask.active() ? mask.factor(first + key) : 1.0F;
     const float p = std::exp(row[static_cast<std::size_t>(key)] - lse);
     // The softmax of one score is 1 whatever the score is.
     const float ds =
-        keys == 1 ? 0.0F : p * (factor * dot(d_out, v, head_dim) - delta) * attention.scale;
+        keys.count() == 1 ? 0.0F : p * (factor * dot(d_out, v, head_dim) - delta) * attention.scale;
     for (std::int64_t d = 0; d < head_dim; ++d) {
       const auto place = static_cast<std::size_t>(key * head_dim + d);
       sums.dv[place] += p * factor * to_float(d_out[d]);

@@ -75,6 +75,11 @@ void refuse_attention(Refusals& refuse) {
   refuse.of(forward, &Attention::v, q);
   refuse.of(forward, &Attention::q, refuse.f32({2, 5, 3, 8}));
   refuse.of(forward, &Attention::dropout, Dropout{.rate = 1.0F});
+  refuse.of(forward, &Attention::first_keys, refuse.f32({2, 5}));
+  refuse.of(forward, &Attention::first_keys, refuse.i32({2, 7}));
+  auto causal = forward;
+  causal.first_keys = refuse.i32({2, 9}).slice(1, 3, 5);
+  refuse.of(causal, &Attention::causal, false);
   const AttentionBackward backward{forward, q, q, k, k};
   refuse.of(backward, &AttentionBackward::dv, q);
   refuse.of(backward, &AttentionBackward::d_out, k);

@@ -23,6 +23,10 @@ struct Attention {
   Dropout dropout{};
   /// Tokens of a sequence of which these are not all queries or keys; 0: as many as keys.
   std::int64_t sequence_length = 0;
+  /// i32 [batch, query_seq], in memory row by row: the first key that each query sees, with those
+  /// behind it up to the query's own; no less than that of the query before it. Documents that lie
+  /// in one sequence do not see each other so. Causal attention alone; empty: 0 for all.
+  Tensor first_keys{};
 
   std::int64_t whole_length() const { return sequence_length > 0 ? sequence_length : k.dim(1); }
 
@@ -34,6 +38,7 @@ struct Attention {
     visit("k", k, Role::input);
     visit("v", v, Role::input);
     visit("row_base", dropout.row_base, Role::input);
+    visit("first_keys", first_keys, Role::input);
     visit("out", out, results);
     visit("lse", lse, results);
   }

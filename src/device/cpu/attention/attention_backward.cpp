@@ -8,8 +8,8 @@ namespace {
 template <typename T>
 struct BackwardTiles {
   BackwardTiles(Arena& arena, const AttentionSizes& sizes)
-      : k(take<T>(arena, sizes.keys * sizes.head_dim)),
-        v(take<T>(arena, sizes.keys * sizes.head_dim)),
+      : k(take<T>(arena, gathered(sizes))),
+        v(take<T>(arena, gathered(sizes))),
         q(take<T>(arena, query_tile * sizes.head_dim)),
         d_out(take<T>(arena, query_tile * sizes.head_dim)),
         weights(take<T>(arena, query_tile * key_tile)),
@@ -17,10 +17,14 @@ struct BackwardTiles {
         scores(take<float>(arena, query_tile * key_tile)),
         d_weights(take<float>(arena, query_tile * key_tile)),
         dq(take<float>(arena, query_tile * sizes.head_dim)),
-        dk(take<float>(arena, sizes.keys * sizes.head_dim)),
-        dv(take<float>(arena, sizes.keys * sizes.head_dim)),
+        dk(take<float>(arena, gathered(sizes))),
+        dv(take<float>(arena, gathered(sizes))),
         factors(take<float>(arena, key_tile)) {}
 
+  /// Elements of all keys of a head, and of the spare rows behind them.
+  static std::int64_t gathered(const AttentionSizes& sizes) {
+    return (sizes.keys + sizes.spare_keys()) * sizes.head_dim;
+  }
   static std::size_t bytes(const AttentionSizes& sizes) {
     auto arena = Arena::measuring(Purpose::workspace);
     const BackwardTiles measured(arena, sizes);
@@ -61,13 +65,17 @@ class BackwardHead {
   void run(FlashAttention::Worker& worker) const {
     const BackwardTiles<T> tiles(arena_of(worker, BackwardTiles<T>::bytes(sizes_)), sizes_);
     const auto width = sizes_.head_dim;
-    HeadView<T>(attention_.k, sequence_, kv_head_).gather({0, sizes_.keys}, width, tiles.k);
-    HeadView<T>(attention_.v, sequence_, kv_head_).gather({0, sizes_.keys}, width, tiles.v);
-    std::fill_n(tiles.dk, sizes_.keys * width, 0.0F);
-    std::fill_n(tiles.dv, sizes_.keys * width, 0.0F);
+    const Range keys{0, sizes_.keys};
+    gather_keys(HeadView<T>(attention_.k, sequence_, kv_head_), keys, sizes_, tiles.k);
+    gather_keys(HeadView<T>(attention_.v, sequence_, kv_head_), keys, sizes_, tiles.v);
+    std::fill_n(tiles.dk, BackwardTiles<T>::gathered(sizes_), 0.0F);
+    std::fill_n(tiles.dv, BackwardTiles<T>::gathered(sizes_), 0.0F);
     for (auto head = kv_head_ * sizes_.group(); head < (kv_head_ + 1) * sizes_.group(); ++head) {
-      for (std::int64_t begin = 0; begin < sizes_.queries; begin += query_tile) {
-        run_tile(worker.gemm, tiles, head, {begin, std::min(sizes_.queries, begin + query_tile)});
+      Range queries{0, sizes_.queries};
+      while (queries.count() > 0) {
+        const auto tile = sizes_.first_tile(sequence_, queries);
+        run_tile(worker.gemm, tiles, head, tile);
+        queries.begin = tile.end;
       }
     }
     const HeadView<T> dk(backward_.dk, sequence_, kv_head_);
@@ -79,35 +87,35 @@ class BackwardHead {
   }
 
  private:
-  /// One block of queries of one head with all keys that it sees.
+  /// Queries of one head that see the same first key, with all keys that they see.
   void run_tile(BlockGemm& gemm, const BackwardTiles<T>& tiles, std::int64_t head,
                 Range queries) const {
     const auto width = sizes_.head_dim;
-    const auto rows = queries.count();
+    const auto rows = sizes_.tile_rows(queries.count());
     float deltas[query_tile];
     const HeadView<T> d_out(backward_.d_out, sequence_, head);
     const HeadView<T> out(attention_.out, sequence_, head);
-    HeadView<T>(attention_.q, sequence_, head).gather(queries, width, tiles.q);
-    d_out.gather(queries, width, tiles.d_out);
-    for (std::int64_t row = 0; row < rows; ++row) {
+    gather_queries(HeadView<T>(attention_.q, sequence_, head), queries, sizes_, tiles.q);
+    gather_queries(d_out, queries, sizes_, tiles.d_out);
+    for (std::int64_t row = 0; row < queries.count(); ++row) {
       deltas[row] = functions_.dot(tiles.d_out + row * width, out.row(queries.begin + row), width);
     }
     std::fill_n(tiles.dq, rows * width, 0.0F);
     const auto keys = sizes_.visible(queries.end - 1);
-    for (std::int64_t key = 0; key < keys; key += key_tile) {
-      const Range block{key, std::min(keys, key + key_tile)};
-      const auto scores = scores_gemm<T>(rows, block.count(), width);
+    for (auto key = sizes_.first_key(sequence_, queries.begin); key < keys; key += key_tile) {
+      const auto columns = sizes_.tile_columns(std::min(keys - key, key_tile));
+      const auto scores = scores_gemm<T>(rows, columns, width);
       gemm.run(scores, {tiles.q, tiles.k + key * width, tiles.scores});
       gemm.run(scores, {tiles.d_out, tiles.v + key * width, tiles.d_weights});
-      differentiate(tiles, head, queries, block, deltas);
-      const auto of_keys = transposed_adding_gemm<T>(block.count(), width, rows);
+      differentiate(tiles, head, queries, {key, key + columns}, deltas);
+      const auto of_keys = transposed_adding_gemm<T>(columns, width, rows);
       gemm.run(of_keys, {tiles.weights, tiles.d_out, tiles.dv + key * width});
       gemm.run(of_keys, {tiles.d_scores, tiles.q, tiles.dk + key * width});
-      gemm.run(adding_gemm<T>(rows, width, block.count()),
+      gemm.run(adding_gemm<T>(rows, width, columns),
                {tiles.d_scores, tiles.k + key * width, tiles.dq});
     }
     const HeadView<T> dq(backward_.dq, sequence_, head);
-    for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t row = 0; row < queries.count(); ++row) {
       functions_.scaled(tiles.dq + row * width, width, 1.0F, dq.row(queries.begin + row));
     }
   }
@@ -117,6 +125,9 @@ class BackwardHead {
                      const float* deltas) const {
     const AttentionMask mask(attention_, isa_, tiles.factors);
     const auto* lse = attention_.lse.f32() + (sequence_ * sizes_.heads + head) * sizes_.queries;
+    const auto first = sizes_.first_key(sequence_, queries.begin);
+    clear_spare_rows(tiles.weights, queries, sizes_, keys.count());
+    clear_spare_rows(tiles.d_scores, queries, sizes_, keys.count());
     for (auto query = queries.begin; query < queries.end; ++query) {
       const auto row = query - queries.begin;
       const auto place = row * keys.count();
@@ -127,7 +138,7 @@ class BackwardHead {
                                    mask.of(sequence_, head, query, {keys.begin, keys.begin + seen}),
                                    tiles.weights + place, tiles.d_scores + place});
       // The softmax of one score is 1 whatever the score is; rounding would leave a little.
-      if (sizes_.visible(query) == 1) tiles.d_scores[place] = T{};
+      if (sizes_.visible(query) - first == 1) tiles.d_scores[place] = T{};
     }
   }
 

@@ -16,8 +16,8 @@ constexpr std::int64_t few_queries = 4;
 template <typename T>
 struct ForwardTiles {
   ForwardTiles(Arena& arena, const AttentionSizes& sizes)
-      : k(take<T>(arena, sizes.keys * sizes.head_dim)),
-        v(take<T>(arena, sizes.keys * sizes.head_dim)),
+      : k(take<T>(arena, (sizes.keys + sizes.spare_keys()) * sizes.head_dim)),
+        v(take<T>(arena, (sizes.keys + sizes.spare_keys()) * sizes.head_dim)),
         q(take<T>(arena, query_tile * sizes.head_dim)),
         weights(take<T>(arena, query_tile * key_tile)),
         scores(take<float>(arena, query_tile * key_tile)),
@@ -58,11 +58,13 @@ class ForwardHead {
   /// Queries [range) by tiles.
   void run(FlashAttention::Worker& worker, Range queries) const {
     const ForwardTiles<T> tiles(arena_of(worker, ForwardTiles<T>::bytes(sizes_)), sizes_);
-    const auto keys = sizes_.visible(queries.end - 1);
-    k_.gather({0, keys}, sizes_.head_dim, tiles.k);
-    v_.gather({0, keys}, sizes_.head_dim, tiles.v);
-    for (auto begin = queries.begin; begin < queries.end; begin += query_tile) {
-      run_tile(worker.gemm, tiles, {begin, std::min(queries.end, begin + query_tile)});
+    const Range keys{sizes_.first_key(sequence_, queries.begin), sizes_.visible(queries.end - 1)};
+    gather_keys(k_, keys, sizes_, tiles.k);
+    gather_keys(v_, keys, sizes_, tiles.v);
+    while (queries.count() > 0) {
+      const auto tile = sizes_.first_tile(sequence_, queries);
+      run_tile(worker.gemm, tiles, tile, keys.begin);
+      queries.begin = tile.end;
     }
   }
 
@@ -74,18 +76,20 @@ class ForwardHead {
     const AttentionMask mask(attention_, isa_, take<float>(arena, sizes_.keys));
     const auto& softmax = tables_of(isa_).attention.f32.softmax;
     for (std::int64_t query = 0; query < sizes_.queries; ++query) {
-      const auto visible = sizes_.visible(query);
+      const Range keys{sizes_.first_key(sequence_, query), sizes_.visible(query)};
+      const auto seen = keys.count();
       SoftmaxState state;
-      if (visible > 0) {
-        functions_.scores(q_.row(query), {k_.data, visible, sizes_.head_dim, k_.stride}, scores);
-        softmax({scores, visible, visible, attention_.scale,
-                 mask.of(sequence_, head_, query, {0, visible}), weights},
-                state);
+      if (seen > 0) {
+        functions_.scores(q_.row(query), {k_.row(keys.begin), seen, sizes_.head_dim, k_.stride},
+                          scores);
+        softmax(
+            {scores, seen, seen, attention_.scale, mask.of(sequence_, head_, query, keys), weights},
+            state);
       }
-      const float factor = visible > 0 ? 1.0F / state.sum : 0.0F;
-      functions_.weighted_sum(weights, {v_.data, visible, sizes_.head_dim, v_.stride}, factor,
-                              out_.row(query));
-      keep_lse(query, visible, state);
+      const float factor = seen > 0 ? 1.0F / state.sum : 0.0F;
+      functions_.weighted_sum(weights, {v_.row(keys.begin), seen, sizes_.head_dim, v_.stride},
+                              factor, out_.row(query));
+      keep_lse(query, seen, state);
     }
   }
 
@@ -96,19 +100,21 @@ class ForwardHead {
   }
 
  private:
-  void run_tile(BlockGemm& gemm, const ForwardTiles<T>& tiles, Range queries) const {
+  /// Queries that see the same first key; `gathered` is the first key of the tiles.
+  void run_tile(BlockGemm& gemm, const ForwardTiles<T>& tiles, Range queries,
+                std::int64_t gathered) const {
     const auto width = sizes_.head_dim;
+    const auto rows = sizes_.tile_rows(queries.count());
     SoftmaxState states[query_tile];
-    q_.gather(queries, width, tiles.q);
-    std::fill_n(tiles.out, queries.count() * width, 0.0F);
+    gather_queries(q_, queries, sizes_, tiles.q);
+    std::fill_n(tiles.out, rows * width, 0.0F);
     const auto keys = sizes_.visible(queries.end - 1);
-    for (std::int64_t key = 0; key < keys; key += key_tile) {
-      const Range block{key, std::min(keys, key + key_tile)};
-      gemm.run(scores_gemm<T>(queries.count(), block.count(), width),
-               {tiles.q, tiles.k + key * width, tiles.scores});
-      weigh(tiles, queries, block, states);
-      gemm.run(adding_gemm<T>(queries.count(), width, block.count()),
-               {tiles.weights, tiles.v + key * width, tiles.out});
+    for (auto key = sizes_.first_key(sequence_, queries.begin); key < keys; key += key_tile) {
+      const auto columns = sizes_.tile_columns(std::min(keys - key, key_tile));
+      const auto place = (key - gathered) * width;
+      gemm.run(scores_gemm<T>(rows, columns, width), {tiles.q, tiles.k + place, tiles.scores});
+      weigh(tiles, queries, {key, key + columns}, states);
+      gemm.run(adding_gemm<T>(rows, width, columns), {tiles.weights, tiles.v + place, tiles.out});
     }
     for (auto query = queries.begin; query < queries.end; ++query) {
       const auto row = query - queries.begin;
@@ -123,6 +129,8 @@ class ForwardHead {
   void weigh(const ForwardTiles<T>& tiles, Range queries, Range keys, SoftmaxState* states) const {
     const auto width = sizes_.head_dim;
     const AttentionMask mask(attention_, isa_, tiles.factors);
+    const bool is_first = keys.begin == sizes_.first_key(sequence_, queries.begin);
+    clear_spare_rows(tiles.weights, queries, sizes_, keys.count());
     for (auto query = queries.begin; query < queries.end; ++query) {
       const auto row = query - queries.begin;
       const auto seen =
@@ -133,7 +141,7 @@ class ForwardHead {
            tiles.weights + row * keys.count()},
           states[row]);
       auto* out = tiles.out + row * width;
-      if (keys.begin > 0 && rescale != 1.0F) {
+      if (!is_first && rescale != 1.0F) {
         tables_of(isa_).attention.f32.scaled(out, width, rescale, out);
       }
     }

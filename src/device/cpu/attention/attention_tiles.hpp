@@ -30,7 +30,11 @@ struct AttentionSizes {
         heads(attention.q.dim(2)),
         kv_heads(attention.k.dim(2)),
         head_dim(attention.q.dim(3)),
-        causal(attention.causal) {}
+        causal(attention.causal) {
+    if (!attention.first_keys) return;
+    first_keys = attention.first_keys.i32();
+    first_keys_stride = attention.first_keys.stride(0);
+  }
 
   std::int64_t group() const { return heads / kv_heads; }
   /// Multiplications and additions of one GEMM of queries and keys, causal or not.
@@ -39,6 +43,27 @@ struct AttentionSizes {
   std::int64_t visible(std::int64_t query) const {
     return causal ? std::clamp<std::int64_t>(query + keys - queries + 1, 0, keys) : keys;
   }
+  /// First of the keys that a query sees, which are those up to visible().
+  std::int64_t first_key(std::int64_t sequence, std::int64_t query) const {
+    return first_keys == nullptr ? 0 : first_keys[sequence * first_keys_stride + query];
+  }
+  /// The first tile of these queries, which all see the same first key: it begins where a document
+  /// does, so that sums over its keys and queries come in the order that the document has by
+  /// itself.
+  Range first_tile(std::int64_t sequence, Range range) const {
+    auto end = std::min(range.end, range.begin + query_tile);
+    while (first_key(sequence, end - 1) != first_key(sequence, range.begin)) --end;
+    return {range.begin, end};
+  }
+  /// Rows and columns of products of documents, which have all lengths: rounded up, so that few
+  /// products are compiled.
+  std::int64_t tile_rows(std::int64_t count) const { return rounded(count, 16); }
+  std::int64_t tile_columns(std::int64_t count) const { return rounded(count, 64); }
+  std::int64_t rounded(std::int64_t count, std::int64_t step) const {
+    return first_keys == nullptr ? count : (count + step - 1) / step * step;
+  }
+  /// Rows behind gathered keys, to which the columns of a tile may be rounded up.
+  std::int64_t spare_keys() const { return tile_columns(1) - 1; }
 
   std::int64_t batch;
   std::int64_t queries;
@@ -47,6 +72,8 @@ struct AttentionSizes {
   std::int64_t kv_heads;
   std::int64_t head_dim;
   bool causal;
+  const std::int32_t* first_keys = nullptr;  // Attention::first_keys, or null
+  std::int64_t first_keys_stride = 0;
 };
 
 /// One head of one sequence of [batch, seq, heads, head_dim].
@@ -68,6 +95,27 @@ struct HeadView {
   T* data;
   std::int64_t stride;
 };
+
+/// Zeros in the rows that round up a tile of these queries.
+template <typename T>
+void clear_spare_rows(T* rows, Range queries, const AttentionSizes& sizes, std::int64_t width) {
+  const auto spare = sizes.tile_rows(queries.count()) - queries.count();
+  std::fill_n(rows + queries.count() * width, spare * width, T{});
+}
+
+/// Keys or values [range) of a head, and zeros in the spare rows behind them.
+template <typename T>
+void gather_keys(const HeadView<T>& from, Range range, const AttentionSizes& sizes, T* to) {
+  from.gather(range, sizes.head_dim, to);
+  std::fill_n(to + range.count() * sizes.head_dim, sizes.spare_keys() * sizes.head_dim, T{});
+}
+
+/// Rows [range) of a head, and zeros in those that round them up.
+template <typename T>
+void gather_queries(const HeadView<T>& from, Range range, const AttentionSizes& sizes, T* to) {
+  from.gather(range, sizes.head_dim, to);
+  clear_spare_rows(to, range, sizes, sizes.head_dim);
+}
 
 /// Memory for `count` numbers, from an arena that may only measure.
 template <typename T>

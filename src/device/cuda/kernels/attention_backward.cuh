@@ -54,6 +54,7 @@ struct ScoreGradient {
 /// Statistics of a query besides its numbers.
 struct QueryStatistics {
   std::int64_t query;
+  std::int64_t first_key;
   std::int64_t visible;
   float lse;
   float delta;
@@ -62,19 +63,21 @@ struct QueryStatistics {
 __device__ inline ScoreGradient score_gradient(const AttentionShape& shape,
                                                const QueryStatistics& at, std::int64_t key,
                                                float factor, const float (&dots)[2]) {
-  if (key >= at.visible) return {};
+  if (key < at.first_key || key >= at.visible) return {};
   const float p = expf(dots[0] * shape.scale - at.lse);
   // The softmax of one score is 1 whatever the score is.
-  const float ds = at.visible == 1 ? 0.0F : p * (factor * dots[1] - at.delta) * shape.scale;
+  const float ds =
+      at.visible - at.first_key == 1 ? 0.0F : p * (factor * dots[1] - at.delta) * shape.scale;
   return {p * factor, ds};
 }
 
 template <typename T>
 __device__ QueryStatistics statistics_of(const AttentionBackwardOperands<T>& a,
                                          const AttentionPlace& place, std::int64_t query) {
-  if (query >= a.shape.queries) return {query, 0, 0.0F, 0.0F};
+  if (query >= a.shape.queries) return {query, 0, 0, 0.0F, 0.0F};
   const auto index = a.shape.statistics(place.sequence, place.head) + query;
-  return {query, a.shape.visible(query), a.lse.load(index), a.delta.load(index)};
+  return {query, a.shape.first_key(place.sequence, query), a.shape.visible(query),
+          a.lse.load(index), a.delta.load(index)};
 }
 
 __device__ inline float mask_factor(const AttentionShape& shape, const AttentionPlace& place,
@@ -105,7 +108,8 @@ __global__ void __launch_bounds__(attention_threads, 1)
   }
   const auto last = place.first + block_queries - 1;
   const auto seen = shape.visible(last < shape.queries ? last : shape.queries - 1);
-  for (std::int64_t first = 0; first < seen; first += tile_rows) {
+  for (auto first = shape.first_tile(place.sequence, place.first); first < seen;
+       first += tile_rows) {
     simt::sync();  // the former tile has been read
     load_tile<D, tile_rows>(k, shape, a.k, {place.sequence, kv_head, first}, shape.keys);
     load_tile<D, tile_rows>(v, shape, a.v, {place.sequence, kv_head, first}, shape.keys);
@@ -151,8 +155,11 @@ __global__ void __launch_bounds__(attention_threads, 1)
   float dv[R][columns] = {};
   const auto earliest = shape.causal ? own.first + shape.queries - shape.keys : 0;
   const auto begin = earliest > 0 ? earliest / tile_rows * tile_rows : 0;
+  const auto behind = own.first + block_keys;
   for (auto head = own.head * shape.group; head < (own.head + 1) * shape.group; ++head) {
     for (auto first = begin; first < shape.queries; first += tile_rows) {
+      // Queries of later documents see none of these keys, nor do those behind them.
+      if (shape.first_key(own.sequence, first) >= behind) break;
       const AttentionPlace place{own.sequence, head, first};
       simt::sync();  // the former tile has been read
       load_tile<D, tile_rows>(q, shape, a.q, place, shape.queries);
@@ -189,7 +196,7 @@ void launch_attention_backward(L& launcher, const AttentionBackward& backward) {
   constexpr int rows_of_a_warp = 2;
   constexpr int block_rows = attention_warps * rows_of_a_warp;
   const auto& attention = backward.forward;
-  auto shape = shape_of(attention, pack_size<T>);
+  auto shape = shape_of(launcher, attention, pack_size<T>);
   shape.packed = shape.packed && packable(backward.d_out, pack_size<T>);
   const auto queries = shape.batch * shape.heads * shape.queries;
   auto delta = launcher.template workspace<float>(queries);

@@ -59,9 +59,14 @@ __global__ void __launch_bounds__(attention_threads, 1)
 
   RunningSoftmax softmax[R];
   float out[R][columns] = {};
+  std::int64_t first_keys[R];
+  for (int r = 0; r < R; ++r) {
+    first_keys[r] = shape.first_key(place.sequence, place.first + simt::warp() * R + r);
+  }
   const auto last = place.first + block_queries - 1;
   const auto seen = shape.visible(last < shape.queries ? last : shape.queries - 1);
-  for (std::int64_t first = 0; first < seen; first += tile_rows) {
+  for (auto first = shape.first_tile(place.sequence, place.first); first < seen;
+       first += tile_rows) {
     simt::sync();  // the former tile has been read
     load_tile<D, tile_rows>(k, shape, a.k, {place.sequence, kv_head, first}, shape.keys);
     load_tile<D, tile_rows>(v, shape, a.v, {place.sequence, kv_head, first}, shape.keys);
@@ -71,7 +76,8 @@ __global__ void __launch_bounds__(attention_threads, 1)
     const auto key = first + simt::lane();
     for (int r = 0; r < R; ++r) {
       const auto query = place.first + simt::warp() * R + r;
-      float weight = key < shape.visible(query) ? scores[r] * shape.scale : -INFINITY;
+      const bool sees = key >= first_keys[r] && key < shape.visible(query);
+      float weight = sees ? scores[r] * shape.scale : -INFINITY;
       const float correction = softmax[r].take(weight);
       for (int i = 0; i < columns; ++i) out[r][i] *= correction;
       if (shape.mask.active()) {
@@ -101,7 +107,7 @@ void run(L& launcher, const Attention& attention) {
   with_head(attention, [&](auto element, auto head) {
     using T = decltype(element);
     constexpr int head_size = decltype(head)::value;
-    const auto shape = shape_of(attention, pack_size<T>);
+    const auto shape = shape_of(launcher, attention, pack_size<T>);
     const auto runs = ceil_div(shape.queries, attention_warps * queries_of_a_warp);
     if (shape.batch * shape.heads * runs == 0) return;
     launcher.launch("attention_forward", &attention_forward_tiles<T, head_size, queries_of_a_warp>,

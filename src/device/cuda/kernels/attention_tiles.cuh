@@ -58,6 +58,9 @@ struct AttentionShape {
   /// Rows may be read 16 bytes at a time.
   bool packed = false;
   Mask mask{Dropout()};
+  /// Attention::first_keys.
+  simt::Global<const std::int32_t> first_keys;
+  std::int64_t first_keys_stride = 0;
 
   /// Keys [0, n) that a query sees; none where there is no such query.
   __device__ std::int64_t visible(std::int64_t query) const {
@@ -65,6 +68,16 @@ struct AttentionShape {
     if (!causal) return keys;
     const auto seen = query + keys - queries + 1;
     return seen < 0 ? 0 : (seen < keys ? seen : keys);
+  }
+  /// First of these that it sees; 0 where there is no such query.
+  __device__ std::int64_t first_key(std::int64_t sequence, std::int64_t query) const {
+    if (!first_keys || query >= queries) return 0;
+    return first_keys.load(sequence * first_keys_stride + query);
+  }
+  /// First tile of keys that a query sees, and with it those behind it: tiles before are skipped.
+  /// Tiles begin where they do without first keys, so that each sum keeps its order.
+  __device__ std::int64_t first_tile(std::int64_t sequence, std::int64_t query) const {
+    return first_key(sequence, query) / tile_rows * tile_rows;
   }
   /// Columns of a tile that hold a head: whole reads of four.
   __device__ int tile_columns() const { return static_cast<int>((head_dim + 3) / 4 * 4); }
@@ -166,7 +179,8 @@ __device__ void store_row(const simt::Global<T>& row, const AttentionShape& shap
   }
 }
 
-inline AttentionShape shape_of(const Attention& attention, std::int64_t pack) {
+template <typename L>
+AttentionShape shape_of(L& launcher, const Attention& attention, std::int64_t pack) {
   const auto& q = attention.q;
   const auto& k = attention.k;
   AttentionShape shape;
@@ -182,6 +196,10 @@ inline AttentionShape shape_of(const Attention& attention, std::int64_t pack) {
   shape.causal = attention.causal;
   shape.packed = shape.head_dim % pack == 0 && all_packable(pack, q, k, attention.v);
   shape.mask = Mask(attention.dropout);
+  if (const auto& first_keys = attention.first_keys) {
+    shape.first_keys = tokens_of(launcher, first_keys);
+    shape.first_keys_stride = first_keys.stride(0);
+  }
   return shape;
 }
 

@@ -48,6 +48,9 @@ TEST_CASE("what keeps attention from cuDNN is named, with its price and a remedy
                                   Contains("several times slower") && Contains(remedy));
   };
   slower(dropped, "it has dropout", "set model.dropout = 0");
+  auto packed = usual;
+  packed.documents = true;
+  slower(packed, "documents see themselves alone", "set train.document_mask = false");
   slower(floats, "it would compute in f32", "set numerics.precision = bf16");
   slower(with_head(36), "its heads are 36 wide", "set model.head_dim = 32 or 40");
   slower(with_head(3), "its heads are 3 wide", "set model.head_dim = 8");
@@ -97,6 +100,9 @@ TEST_CASE("heads that no kernel of GPUs takes are refused with the nearest that 
   auto dropped = with_head(256);
   dropped.dropout = true;
   CHECK_THAT(refusal(dropped, {}), Contains("set model.dropout = 0"));
+  auto packed = with_head(256);
+  packed.documents = true;
+  CHECK_THAT(refusal(packed, {}), Contains("set train.document_mask = false"));
   auto floats = with_head(256);
   floats.dtype = DType::f32;
   CHECK_THAT(refusal(floats, {}), Contains("numerics.precision = bf16"));

@@ -16,11 +16,17 @@ struct CallKind {
   std::int64_t keys = 0;
   bool causal = true;
   bool dropout = false;
+  bool documents = false;
 };
 
 CallKind kind_of(const Attention& attention) {
-  return {attention.q.dtype(), attention.q.dim(3), attention.q.dim(1),
-          attention.k.dim(1),  attention.causal,   attention.dropout.rate > 0.0F};
+  return {attention.q.dtype(),
+          attention.q.dim(3),
+          attention.q.dim(1),
+          attention.k.dim(1),
+          attention.causal,
+          attention.dropout.rate > 0.0F,
+          static_cast<bool>(attention.first_keys)};
 }
 
 Reason against_head_dim(std::int64_t head_dim, const Support& support) {
@@ -44,6 +50,10 @@ std::optional<Reason> against_forward(const CallKind& call, const Support& suppo
   if (call.queries != call.keys) return Reason{"it has other keys than queries", ""};
   if (call.dropout) {
     return Reason{"it has dropout, whose masks are not cuDNN's", "set model.dropout = 0"};
+  }
+  if (call.documents) {
+    return Reason{"documents see themselves alone, which is not asked of cuDNN yet",
+                  "set train.document_mask = false"};
   }
   return std::nullopt;
 }
@@ -123,7 +133,8 @@ std::optional<Reason> reason_against(const AttentionBackward& backward, const Su
 
 std::optional<Reason> reason_against(const AttentionSize& size, const Support& support) {
   const auto queries = size.context > 1 ? size.seq / (2 * size.context) : size.seq;
-  const CallKind call{size.dtype, size.head_dim, queries, size.seq, true, size.dropout};
+  const CallKind call{size.dtype, size.head_dim, queries,       size.seq,
+                      true,       size.dropout,  size.documents};
   if (auto reason = against_forward(call, support)) return reason;
   return against_backward(call, support);
 }
