@@ -81,6 +81,11 @@ class TokenDataset {
   /// order, whatever weights and shuffling say. `number` is below sample_count().
   void sample_of_pass(std::uint64_t number, std::span<std::int32_t> tokens) const;
 
+  /// For each input of a sample (sequence_length of them), of sample() or of sample_of_pass():
+  /// IndexedTokens::document_starts().
+  void document_starts(std::uint64_t global_index, std::span<std::int32_t> starts) const;
+  void document_starts_of_pass(std::uint64_t number, std::span<std::int32_t> starts) const;
+
   /// Equal when sample() gives the same for every index: content of the sources, weights, sequence
   /// length, seed and shuffling. A cursor is worth nothing at another fingerprint. Reads thousands
   /// of blocks of each source: once a start, and not on every rank.
@@ -95,6 +100,7 @@ class TokenDataset {
   std::uint64_t hash_of_order() const;
   Place place_of_sample(std::int64_t sample) const;
   void read(const Place& place, std::span<std::int32_t> tokens) const;
+  Place place_of_pass(std::uint64_t number) const;
 
   DatasetOptions options_;
   std::vector<IndexedTokens> sources_;

@@ -69,6 +69,11 @@ class IndexedTokens {
   /// Copies tokens [begin, begin + tokens.size()) of the stream.
   void read(std::int64_t begin, std::span<std::int32_t> tokens) const;
 
+  /// For each of the tokens [begin, begin + starts.size()): the first of them that is of the same
+  /// document, counted from `begin`; 0 for a document that begins earlier. Throws base::Error (exit
+  /// code 6) for an index that contradicts itself, however much of it was checked.
+  void document_starts(std::int64_t begin, std::span<std::int32_t> starts) const;
+
   /// Largest and smallest id among all tokens, or among `max_blocks` evenly spaced blocks of 1024
   /// tokens (the first and the last among them); nothing for an empty stream.
   struct Extremes {

@@ -205,9 +205,25 @@ void TokenDataset::sample(std::uint64_t global_index, std::span<std::int32_t> to
   read(place(global_index), tokens);
 }
 
-void TokenDataset::sample_of_pass(std::uint64_t number, std::span<std::int32_t> tokens) const {
+TokenDataset::Place TokenDataset::place_of_pass(std::uint64_t number) const {
   TRIREME_EXPECT(number < static_cast<std::uint64_t>(sample_count_), "a sample of the pass");
-  read(place_of_sample(static_cast<std::int64_t>(number)), tokens);
+  return place_of_sample(static_cast<std::int64_t>(number));
+}
+
+void TokenDataset::sample_of_pass(std::uint64_t number, std::span<std::int32_t> tokens) const {
+  read(place_of_pass(number), tokens);
+}
+
+void TokenDataset::document_starts(std::uint64_t global_index,
+                                   std::span<std::int32_t> starts) const {
+  const auto from = place(global_index);
+  sources_[from.source].document_starts(from.begin, starts);
+}
+
+void TokenDataset::document_starts_of_pass(std::uint64_t number,
+                                           std::span<std::int32_t> starts) const {
+  const auto from = place_of_pass(number);
+  sources_[from.source].document_starts(from.begin, starts);
 }
 
 void TokenDataset::read(const Place& from, std::span<std::int32_t> tokens) const {

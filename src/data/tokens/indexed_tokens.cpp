@@ -316,7 +316,7 @@ TokenRange IndexedTokens::document(std::int64_t index) const {
   const auto bytes = content_->index.bytes();
   const auto& layout = content_->layout;
   const auto start_of = [&](std::int64_t sequence) {
-    if (sequence == layout.sequences) return token_count();
+    if (sequence < 0 || sequence >= layout.sequences) return token_count();
     return element(bytes, layout.pointers, sequence) /
            static_cast<std::int64_t>(bytes_per_token(token_type()));
   };
