@@ -27,6 +27,13 @@ RunChunks run_chunks(const model::ModelConfig& model, const sharding::Options& s
   return {{.stages = 1, .virtual_stages = static_cast<int>(units.size())}, std::move(units)};
 }
 
+bool masks_documents(const EngineOptions& options) {
+  if (options.schedule.document_mask == DocumentMask::no) return false;
+  const auto chunks = run_chunks(options.model, options.sharding, options.schedule);
+  return std::any_of(chunks.layers.begin(), chunks.layers.end(),
+                     [](const auto& layers) { return layers.end > layers.begin; });
+}
+
 /// With one stage there is nothing to overlap: each backward right after its forward holds the
 /// fewest activations, and a table shared by embedding and head gets its gradients in one order.
 layout::Schedule schedule_of(const model::ModelConfig& model, const sharding::Options& sharding,

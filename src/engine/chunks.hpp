@@ -17,6 +17,9 @@ struct RunChunks {
 RunChunks run_chunks(const model::ModelConfig& model, const sharding::Options& sharding,
                      const ScheduleOptions& schedule);
 
+/// Whether the rank has layers whose attention keeps documents apart.
+bool masks_documents(const EngineOptions& options);
+
 /// Actions of these chunks.
 layout::Schedule schedule_of(const model::ModelConfig& model, const sharding::Options& sharding,
                              const ScheduleOptions& schedule);

@@ -70,6 +70,7 @@ base::Status check_attention(const config::Options& keys, const model::ModelConf
   ScheduleOptions schedule;
   schedule.micro_batch = keys.train.micro_batch;
   schedule.sequence_length = keys.train.sequence_length;
+  if (keys.train.document_mask) schedule.document_mask = DocumentMask::yes;
   const auto one = layout::Mesh::of(1, 1, 1);
   auto size = attention_of(model, schedule, compute_type(keys.numerics), one);
   size.context = keys.parallel.context;
@@ -91,6 +92,7 @@ ScheduleOptions schedule_from(const config::Options& keys, const layout::Mesh& m
   schedule.micro_batches =
       static_cast<int>(train.global_batch.value_or(replica_batch) / replica_batch);
   schedule.sequence_length = train.sequence_length;
+  if (train.document_mask) schedule.document_mask = DocumentMask::yes;
   return schedule;
 }
 

@@ -115,7 +115,8 @@ device::AttentionSize attention_of(const model::ModelConfig& model, const Schedu
           .kv_heads = std::max<std::int64_t>(1, model.num_key_value_heads / tensor),
           .head_dim = model.head_dim,
           .dropout = model.dropout > 0.0,
-          .context = mesh.degree(Axis::context)};
+          .context = mesh.degree(Axis::context),
+          .documents = schedule.document_mask == DocumentMask::yes};
 }
 
 device::AttentionSize attention_of(const EngineOptions& options) {

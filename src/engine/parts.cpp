@@ -191,6 +191,7 @@ SampleParts Engine::Parts::sample_parts() const {
     parts.tokens = parts.tokens || chunk.is_first();
     parts.targets = parts.targets || chunk.is_last();
   }
+  parts.first_keys = masks_documents(options);
   return parts;
 }
 

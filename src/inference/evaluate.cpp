@@ -88,8 +88,8 @@ base::Result<engine::EngineOptions> evaluation_options(const config::Config& con
 base::Result<config::Config> with_settings_of_run(config::Config config,
                                                   const checkpoint::Manifest& manifest) {
   const auto text = manifest.state.value("config", std::string());
-  for (const auto* key :
-       {"train.sequence_length", "train.micro_batch", "numerics.precision", "data.validation"}) {
+  for (const auto* key : {"train.sequence_length", "train.document_mask", "train.micro_batch",
+                          "numerics.precision", "data.validation"}) {
     const auto value = config::resolved_value(text, key);
     if (config.given(key) || !value) continue;
     auto with = config.with(key, *value, config::Origin::program("the run's own"));

@@ -88,6 +88,8 @@ base::Result<engine::EngineOptions> probe_options(const config::Config& config,
   auto options = engine::options_from(shaped, probed, cluster.mesh, cluster.rank);
   if (!options) return options.failure();
   options->memory.keep_logits = engine::KeepLogits::yes;
+  // Lists of tokens have no documents.
+  options->schedule.document_mask = engine::DocumentMask::no;
   options->use = with_gradients ? engine::Use::training : engine::Use::evaluation;
   return options;
 }

@@ -40,6 +40,12 @@ base::Status check_predicted(const engine::EngineOptions& options) {
         "devices are not predicted yet); leave --machine and plan.machine out, or set "
         "offload.optimizer=none");
   }
+  if (options.schedule.document_mask == engine::DocumentMask::yes) {
+    return base::usage_failure(
+        "train.document_mask = true does not go with a machine file (how many keys documents see "
+        "is not predicted yet); leave --machine and plan.machine out, or set "
+        "train.document_mask=false");
+  }
   return {};
 }
 

@@ -13,6 +13,12 @@ constexpr Key train_rows[] = {
     train.key<&TrainOptions::sequence_length>(
         "1024", {.concern = Concern::training, .unit = "tokens", .range = counts_from(1)},
         "Tokens of one training sequence."),
+    train.key<&TrainOptions::document_mask>(
+        "false", {.concern = Concern::training},
+        "Whether documents that follow each other in a sequence attend to themselves alone: a "
+        "token sees those before it back to where its document begins, as the index of the token "
+        "files says. Positions go on through the sequence. On GPUs own kernels compute such "
+        "attention."),
     train.key<&TrainOptions::micro_batch>("1",
                                           {.concern = Concern::layout,
                                            .unit = "sequences",

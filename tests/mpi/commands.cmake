@@ -2,7 +2,7 @@
 # Commands over real ranks, as people start them.
 if(TARGET trireme AND TRIREME_MPIEXEC)
   add_executable(mpi_commands
-    commands/eval_test.cpp commands/fp8_test.cpp commands/generate_test.cpp commands/going_on_test.cpp commands/import_test.cpp
+    commands/documents_test.cpp commands/eval_test.cpp commands/fp8_test.cpp commands/generate_test.cpp commands/going_on_test.cpp commands/import_test.cpp
     commands/mistakes_test.cpp commands/own_run_test.cpp commands/plan_test.cpp
     commands/prediction_test.cpp commands/preflight_test.cpp
     commands/probe_test.cpp commands/ranks.cpp commands/rounding_test.cpp commands/save_interval_test.cpp

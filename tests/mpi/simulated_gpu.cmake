@@ -12,6 +12,9 @@ if(TARGET trireme_engine)
   trireme_add_mpi_test(simulated_gpu_context_parallel RANKS 2 TIMEOUT 600
     SOURCES training/context/context_parallel_test.cpp simulated_gpu/on_simulated_gpu.cpp training/training.cpp
     LINK trireme::engine trireme_simulated_device)
+  trireme_add_mpi_test(simulated_gpu_document_mask RANKS 2 TIMEOUT 600
+    SOURCES training/documents/document_mask_test.cpp simulated_gpu/on_simulated_gpu.cpp training/training.cpp
+    LINK trireme::engine trireme_simulated_device)
   trireme_add_mpi_test(simulated_gpu_zero_bubble RANKS 2 TIMEOUT 600
     SOURCES training/zero_bubble_test.cpp simulated_gpu/on_simulated_gpu.cpp training/training.cpp
     LINK trireme::engine trireme_simulated_device)

@@ -22,6 +22,12 @@ if(TARGET trireme_engine)
   trireme_add_mpi_test(context_parallel_on_cpu RANKS 2 6 SLOW_RANKS 4 TIMEOUT 600
     SOURCES training/context/context_parallel_test.cpp training/on_cpu.cpp training/training.cpp
     LINK trireme::engine)
+  trireme_add_mpi_test(document_mask RANKS 2 SLOW_RANKS 4 TIMEOUT 600
+    SOURCES training/documents/document_mask_test.cpp training/on_host.cpp training/training.cpp
+    LINK trireme::engine)
+  trireme_add_mpi_test(document_mask_on_cpu RANKS 4 SLOW_RANKS 2 TIMEOUT 600
+    SOURCES training/documents/document_mask_test.cpp training/on_cpu.cpp training/training.cpp
+    LINK trireme::engine)
   trireme_add_mpi_test(part_exchange RANKS 1 2 3 4
     SOURCES training/part_exchange_test.cpp
     LINK trireme::optim)

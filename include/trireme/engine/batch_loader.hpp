@@ -22,8 +22,9 @@ struct StepSamples {
   std::uint64_t first = 0;  ///< number of the rank's first one
   /// Targets of the step over all ranks that are not left out.
   std::int64_t counted = 0;
-  std::vector<std::int32_t> tokens;   ///< [sequences, rank_tokens], or empty
-  std::vector<std::int32_t> targets;  ///< [sequences, rank_tokens], or empty
+  std::vector<std::int32_t> tokens;      ///< [sequences, rank_tokens], or empty
+  std::vector<std::int32_t> targets;     ///< [sequences, rank_tokens], or empty
+  std::vector<std::int32_t> first_keys;  ///< [sequences, rank_tokens], or empty
 };
 
 /// Reads what a rank needs of a dataset's samples. Sample `cursor + i` of a step goes to the same
@@ -41,6 +42,10 @@ class SampleReader {
 
  private:
   void read_sample(std::uint64_t number, std::uint64_t end, std::span<std::int32_t> sample) const;
+  void read_starts(std::uint64_t number, std::uint64_t end, std::span<std::int32_t> starts) const;
+  /// Puts the rank's tokens of what begins at `first` in a sample into place `sequence`.
+  void put_runs(const std::int32_t* first, std::int64_t sequence,
+                std::vector<std::int32_t>& values) const;
 
   const data::TokenDataset& dataset_;
   SampleOrder order_;
@@ -48,6 +53,7 @@ class SampleReader {
   std::int64_t sequence_length_;
   /// Tokens of each sequence that the rank has: context-parallel ranks read the same samples.
   std::vector<layout::FlatRange> runs_;
+  std::int64_t rank_tokens_;
   std::int64_t sequences_;  ///< of the rank
   std::uint64_t first_;     ///< of the rank, in a step
   std::uint64_t global_batch_;

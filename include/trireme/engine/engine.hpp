@@ -22,15 +22,20 @@ namespace trireme::engine {
 struct TokenBuffers {
   device::Tensor tokens;
   device::Tensor targets;
+  /// First token of its sequence that each token attends to (layers::MicroBatch); 0 until the
+  /// caller says otherwise. Empty where sample_parts() has none.
+  device::Tensor first_keys;
   /// Among all sequences that training ever draws, the first of this micro-batch.
   std::int64_t first_sequence = 0;
 };
 
 /// Parts of samples that a rank reads: of the pipeline's stages the first embeds tokens and the
-/// last compares with targets; those between read neither.
+/// last compares with targets; those between read neither. With a document mask all that have
+/// layers read where documents begin.
 struct SampleParts {
   bool tokens = false;
   bool targets = false;
+  bool first_keys = false;
 };
 
 /// Engine that runs the steps of one rank: micro-batches through its chunks in the order of the

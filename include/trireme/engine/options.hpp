@@ -24,6 +24,9 @@ enum class Home { device, host };
 /// Capture of micro-batches, once, to launch them as CUDA graphs, where the device can.
 enum class CudaGraphs { no, yes };
 
+/// Whether documents that lie in one sequence attend to themselves alone.
+enum class DocumentMask { no, yes };
+
 /// Micro-batches of a step, and their way through the pipeline.
 struct ScheduleOptions {
   layout::ScheduleKind kind = layout::ScheduleKind::one_forward_one_backward;
@@ -34,6 +37,7 @@ struct ScheduleOptions {
   std::int64_t micro_batch = 1;
   int micro_batches = 1;
   std::int64_t sequence_length = 1;
+  DocumentMask document_mask = DocumentMask::no;
   layers::TensorOverlap tensor_overlap = layers::TensorOverlap::plain;
 
   /// Sequences of one data-parallel rank in a step.

@@ -104,6 +104,9 @@ struct MicroBatch {
   /// i32 [4], or empty: two 64-bit numbers, the index of the first sequence and that of its first
   /// row, where kernels read them; first_sequence is 0 then.
   device::Tensor places{};
+  /// i32 [rows], or empty: the first token of its sequence that each token attends to
+  /// (device::Attention::first_keys).
+  device::Tensor first_keys{};
 };
 
 }  // namespace trireme::layers

@@ -14,7 +14,7 @@
 
 namespace trireme::plan {
 
-/// Refuses divisions of a step, and homes of its state, that are not predicted.
+/// Refuses steps that are not predicted.
 base::Status check_predicted(const engine::EngineOptions& options);
 
 /// The training step of these options as a machine would run it: with GPUs as the backend for CUDA

@@ -64,6 +64,7 @@ struct ParallelOptions {
 struct TrainOptions {
   std::int64_t steps = 0;
   std::int64_t sequence_length = 0;
+  bool document_mask = false;
   std::int64_t micro_batch = 0;
   std::optional<std::int64_t> global_batch;
   std::int64_t seed = 0;

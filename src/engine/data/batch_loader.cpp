@@ -28,6 +28,7 @@ void put_samples(const StepSamples& samples, Engine& engine) {
     };
     put_part(samples.tokens, batch.tokens);
     put_part(samples.targets, batch.targets);
+    put_part(samples.first_keys, batch.first_keys);
   }
   engine.expect_tokens(samples.counted);
 }
@@ -48,6 +49,7 @@ SampleReader::SampleReader(const data::TokenDataset& dataset, const Engine& engi
       runs_(layout::token_runs(sequence_length_,
                                engine.options().sharding.mesh.degree(Axis::context),
                                coordinate_of(engine, Axis::context))),
+      rank_tokens_(rank_tokens(engine.options().schedule, engine.options().sharding.mesh)),
       sequences_(engine.options().schedule.sequences()),
       first_(static_cast<std::uint64_t>(sequences_ * coordinate_of(engine, Axis::data))),
       global_batch_(static_cast<std::uint64_t>(engine.global_batch())) {}
@@ -59,30 +61,38 @@ void SampleReader::read_sample(std::uint64_t number, std::uint64_t end,
   dataset_.sample_of_pass(std::min(number, end - 1), sample);
 }
 
+void SampleReader::read_starts(std::uint64_t number, std::uint64_t end,
+                               std::span<std::int32_t> starts) const {
+  if (order_ == SampleOrder::drawn) return dataset_.document_starts(number, starts);
+  dataset_.document_starts_of_pass(std::min(number, end - 1), starts);
+}
+
+void SampleReader::put_runs(const std::int32_t* first, std::int64_t sequence,
+                            std::vector<std::int32_t>& values) const {
+  auto place = values.begin() + sequence * rank_tokens_;
+  for (const auto& run : runs_) place = std::copy_n(first + run.begin, run.size(), place);
+}
+
 void SampleReader::read(std::uint64_t cursor, std::uint64_t end, StepSamples& samples) const {
   const auto seq = sequence_length_;
-  std::int64_t own = 0;
-  for (const auto& run : runs_) own += run.size();
-  const auto elements = static_cast<std::size_t>(sequences_ * own);
+  const auto elements = static_cast<std::size_t>(sequences_ * rank_tokens_);
   samples.first = cursor + first_;
   samples.counted = static_cast<std::int64_t>(std::min(global_batch_, end - cursor)) * seq;
   samples.tokens.resize(parts_.tokens ? elements : 0);
   samples.targets.resize(parts_.targets ? elements : 0);
-  if (!parts_.tokens && !parts_.targets) return;
+  samples.first_keys.resize(parts_.first_keys ? elements : 0);
   std::vector<std::int32_t> sample(static_cast<std::size_t>(seq) + 1);
   for (std::int64_t sequence = 0; sequence < sequences_; ++sequence) {
     const auto number = samples.first + static_cast<std::uint64_t>(sequence);
-    read_sample(number, end, sample);
-    auto place = sequence * own;
-    for (const auto& run : runs_) {
-      const auto first = sample.begin() + run.begin;
-      if (parts_.tokens) std::copy_n(first, run.size(), samples.tokens.begin() + place);
-      if (parts_.targets) std::copy_n(first + 1, run.size(), samples.targets.begin() + place);
-      place += run.size();
-    }
+    if (parts_.tokens || parts_.targets) read_sample(number, end, sample);
+    if (parts_.tokens) put_runs(sample.data(), sequence, samples.tokens);
+    if (parts_.targets) put_runs(sample.data() + 1, sequence, samples.targets);
     if (number >= end && parts_.targets) {
-      std::fill_n(samples.targets.begin() + sequence * own, own, -1);
+      std::fill_n(samples.targets.begin() + sequence * rank_tokens_, rank_tokens_, -1);
     }
+    if (!parts_.first_keys) continue;
+    read_starts(number, end, std::span(sample).first(static_cast<std::size_t>(seq)));
+    put_runs(sample.data(), sequence, samples.first_keys);
   }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batches.hpp"
 
+#include "engine/chunks.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -37,20 +39,30 @@ Batches::Batches(const EngineOptions& options, const Graphs& graphs,
       rows_(options.schedule.micro_batch * rank_tokens(options.schedule, options.sharding.mesh)),
       sequence_length_(options.schedule.sequence_length),
       dropout_(options.model.dropout),
+      masks_documents_(masks_documents(options)),
       batches_(static_cast<std::size_t>(options.schedule.micro_batches)) {
   auto& arena = memory.of(Purpose::batch);
   auto* const staging = memory.batch_staging();
   for (auto& batch : batches_) {
     batch.device.tokens = allocate_tokens(arena, rows_);
     batch.device.targets = allocate_tokens(arena, rows_);
-    batch.host = {batch.device.tokens, batch.device.targets};
-    if (staging == nullptr) continue;
-    batch.host.tokens = allocate_tokens(*staging, rows_);
-    batch.host.targets = allocate_tokens(*staging, rows_);
+    batch.device.first_keys = allocate_first_keys(arena);
+    batch.host = {batch.device.tokens, batch.device.targets, batch.device.first_keys};
+    if (staging != nullptr) {
+      batch.host.tokens = allocate_tokens(*staging, rows_);
+      batch.host.targets = allocate_tokens(*staging, rows_);
+      batch.host.first_keys = allocate_first_keys(*staging);
+    }
+    if (!masks_documents_ || arena.is_measuring()) continue;
+    std::fill_n(batch.host.first_keys.i32(), rows_, 0);
   }
   loss_scale_ = allocate_scale(arena);
   host_loss_scale_ = staging != nullptr ? allocate_scale(*staging) : loss_scale_;
   if (graphs.wanted()) make_static_inputs(buffers);
+}
+
+Tensor Batches::allocate_first_keys(device::Arena& arena) const {
+  return masks_documents_ ? allocate_tokens(arena, rows_) : Tensor{};
 }
 
 void Batches::make_static_inputs(const std::vector<layout::ChunkBuffers>& buffers) {
@@ -67,6 +79,7 @@ void Batches::make_static_inputs(const std::vector<layout::ChunkBuffers>& buffer
       input.tokens = allocate_tokens(arena, rows_);
       input.targets = allocate_tokens(arena, rows_);
       input.places = allocate_places(arena);
+      input.first_keys = allocate_first_keys(arena);
     }
   }
 }
@@ -94,6 +107,7 @@ void Batches::upload() {
     }
     device_.copy_in(batch.host.tokens.raw(), batch.device.tokens);
     device_.copy_in(batch.host.targets.raw(), batch.device.targets);
+    if (masks_documents_) device_.copy_in(batch.host.first_keys.raw(), batch.device.first_keys);
   }
   device_.copy_in(host_loss_scale_.raw(), loss_scale_);
   uploaded_ = device_.record();
@@ -132,6 +146,7 @@ layers::MicroBatch Batches::load_static_input(std::size_t chunk, std::size_t slo
   device_.copy(batch.tokens, given.tokens);
   device_.copy(batch.targets, given.targets);
   device_.copy(batch.places, given.places);
+  if (masks_documents_) device_.copy(batch.first_keys, given.first_keys);
   return given;
 }
 

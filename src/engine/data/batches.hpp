@@ -53,6 +53,7 @@ class Batches {
     device::Tensor host_places;
     layers::MicroBatch device;
   };
+  device::Tensor allocate_first_keys(device::Arena& arena) const;
   void make_static_inputs(const std::vector<layout::ChunkBuffers>& buffers);
 
   const Graphs& graphs_;
@@ -61,6 +62,7 @@ class Batches {
   std::int64_t rows_;  // of a micro-batch
   std::int64_t sequence_length_;
   float dropout_;  // share of activations that training leaves out
+  bool masks_documents_;
   std::vector<Batch> batches_;
   device::Tensor loss_scale_;                                   // f32 [1]
   device::Tensor host_loss_scale_;                              // f32 [1] in host memory

@@ -18,6 +18,19 @@ const char* key_of(Split split) {
   return split == Split::train ? "data.train" : "data.validation";
 }
 
+/// Rule for files whose documents a mask keeps apart.
+base::Status check_documents(const data::TokenDataset& dataset, const char* key) {
+  for (const auto& source : dataset.sources()) {
+    if (source.file_format() == data::TokenFormat::megatron) continue;
+    return base::usage_failure(base::format(
+        "train.document_mask = true but '{}' of {} has llm.c's format (it does not say where "
+        "documents begin); prepare the text with `trireme data prepare`, or set "
+        "train.document_mask = false",
+        source.path().string(), key));
+  }
+  return {};
+}
+
 }  // namespace
 
 base::Result<data::TokenDataset> open_dataset_alone(const config::Options& keys, Split split,
@@ -46,7 +59,10 @@ base::Result<data::TokenDataset> open_dataset_alone(const config::Options& keys,
   options.seed = static_cast<std::uint64_t>(keys.data_seed());
   options.shuffle = trains && keys.data.shuffle;
   options.vocab_size = static_cast<std::int32_t>(model.vocab_size);
-  return data::TokenDataset::open(sources, options, check);
+  auto dataset = data::TokenDataset::open(sources, options, check);
+  if (!dataset || !keys.train.document_mask) return dataset;
+  if (auto status = check_documents(*dataset, key_of(split)); !status) return status.failure();
+  return dataset;
 }
 
 std::unique_ptr<data::TokenDataset> open_dataset(const config::Options& keys, Split split,

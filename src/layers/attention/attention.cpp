@@ -107,8 +107,8 @@ PartGradients AttentionBlock::allocate_left(device::Arena& arena, ActivationSet 
   return gradients;
 }
 
-Tensor AttentionBlock::by_sequence(const Tensor& rows_heads_dim) const {
-  return rows_heads_dim.split(0, context_.sequence_length);
+Tensor AttentionBlock::by_sequence(const Tensor& rows) const {
+  return rows.split(0, context_.sequence_length);
 }
 
 AttentionBlock::Heads AttentionBlock::heads_of(const Tensor& qkv) const {
@@ -129,6 +129,7 @@ device::Attention AttentionBlock::attention(const MicroBatch& batch,
   attention.out = by_sequence(kept.middle.split(1, context_.config.head_dim));
   attention.lse = kept.lse;
   attention.scale = 1.0F / std::sqrt(static_cast<float>(context_.config.head_dim));
+  if (batch.first_keys) attention.first_keys = by_sequence(batch.first_keys);
   if (batch.dropout > 0.0F) {
     attention.dropout = {
         .rate = batch.dropout,

@@ -59,7 +59,8 @@ class AttentionBlock final : public Mixer {
     device::Tensor v;
   };
   Heads heads_of(const device::Tensor& qkv) const;
-  device::Tensor by_sequence(const device::Tensor& rows_heads_dim) const;
+  /// [rows, ...] as [micro_batch, seq, ...].
+  device::Tensor by_sequence(const device::Tensor& rows) const;
   device::Attention attention(const MicroBatch& batch, const AttentionActivations& kept) const;
   void allocate_projections(device::Arena& arena, AttentionActivations& kept) const;
   device::Tensor place_of_qkv(device::Arena& arena) const;

@@ -99,6 +99,7 @@ device::Attention attention_of_run(const device::Attention& own, const KeysAndVa
   attention.k = whole.keys.slice(1, 0, run.keys);
   attention.v = whole.values.slice(1, 0, run.keys);
   attention.sequence_length = whole.keys.dim(1);
+  if (own.first_keys) attention.first_keys = own.first_keys.slice(1, run.first, run.count);
   // Runs are equally long, and each has its statistics together.
   const auto statistics = own.q.dim(0) * own.q.dim(2) * run.count;
   attention.lse = own.lse.flat().slice(0, index * statistics, statistics);

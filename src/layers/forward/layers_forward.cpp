@@ -10,9 +10,10 @@ using telemetry::SpanKind;
 
 namespace {
 
-/// The micro-batch as parts see it whose first sequence is one of its later ones.
-MicroBatch from_sequence(MicroBatch batch, std::int64_t first) {
-  batch.first_sequence += first;
+/// The micro-batch as parts see it that have these rows of it.
+MicroBatch of_sequences(MicroBatch batch, const SequenceRows& rows) {
+  batch.first_sequence += rows.first_sequence;
+  batch.first_keys = rows.of_rows(batch.first_keys);
   return batch;
 }
 
@@ -29,7 +30,7 @@ LayersForward::LayersForward(const StageContext& context, const MicroBatch& batc
       room_(room_for_rows(context, context.workspace)),
       inputs_(rows_.size()),
       sums_(rows_.size()) {
-  for (const auto& rows : rows_) batches_.push_back(from_sequence(batch, rows.first_sequence));
+  for (const auto& rows : rows_) batches_.push_back(of_sequences(batch, rows));
   for (const auto& step : steps_) step.layer.add_border(context.workspace, step.kept, border_);
 }
 

@@ -28,6 +28,11 @@ base::Status check_search(const config::Config& config, const predict::Machine& 
         "offload.optimizer = host does not go with a search (copies between hosts and devices are "
         "not predicted yet); set offload.optimizer=none");
   }
+  if (config.options().train.document_mask) {
+    return base::usage_failure(
+        "train.document_mask = true does not go with a search (how many keys documents see is not "
+        "predicted yet); set train.document_mask=false");
+  }
   const auto& kept = request.kept;
   const bool keeps_level = std::count(kept.begin(), kept.end(), "parallel.zero_level") > 0;
   if (keeps_level && config.options().parallel.zero_level == 2) {

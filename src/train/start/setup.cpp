@@ -185,6 +185,14 @@ void say_attention(const device::Kernels& kernels, const device::AttentionSize& 
   base::log::warning("train", "{}", text.sentence);
 }
 
+void say_documents(const data::TokenDataset& dataset) {
+  std::int64_t documents = 0;
+  for (const auto& source : dataset.sources()) documents += source.document_count();
+  base::log::info("train",
+                  "documents attend to themselves alone (train.document_mask): {} in {} tokens",
+                  documents, dataset.token_count());
+}
+
 void say_changes(const config::Config& resolved) {
   const auto changes = changes_since_last_start(resolved);
   constexpr std::size_t most = 8;

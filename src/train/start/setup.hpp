@@ -32,6 +32,9 @@ void say_left_steps(const std::filesystem::path& checkpoints);
 void say_attention(const device::Kernels& kernels, const device::AttentionSize& size,
                    comm::ProcessGroup& world);
 
+/// Logs how many documents a mask keeps apart (train.document_mask).
+void say_documents(const data::TokenDataset& dataset);
+
 /// On the first rank only. Logs what a start changes of its run.
 void say_changes(const config::Config& resolved);
 

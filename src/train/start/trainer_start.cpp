@@ -81,6 +81,7 @@ std::unique_ptr<data::TokenDataset> Trainer::open_data(const model::ModelConfig&
   auto& world = *cluster_.world;
   training_data_ = engine::open_dataset(keys_, engine::Split::train, model, world);
   data_fingerprint_ = engine::agreed_fingerprint(*training_data_, world);
+  if (keys_.train.document_mask) say_documents(*training_data_);
   if (keys_.data.validation.empty()) return nullptr;
   return engine::open_dataset(keys_, engine::Split::validation, model, world);
 }

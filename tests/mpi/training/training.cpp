@@ -115,6 +115,18 @@ std::int32_t token(std::int64_t sequence, std::int64_t position, std::int64_t vo
                                    static_cast<std::uint32_t>(vocabulary));
 }
 
+/// First tokens of the documents of a sequence, one of four tokens on average; every fifth sequence
+/// is one document.
+std::vector<std::int32_t> first_keys(std::int64_t sequence, std::int64_t length) {
+  std::vector<std::int32_t> keys(static_cast<std::size_t>(length), 0);
+  for (std::size_t position = 1; position < keys.size() && sequence % 5 != 0; ++position) {
+    const bool begins =
+        base::philox(13, static_cast<std::uint64_t>(sequence), position)[0] % 4 == 0;
+    keys[position] = begins ? static_cast<std::int32_t>(position) : keys[position - 1];
+  }
+  return keys;
+}
+
 }  // namespace
 
 void fill(engine::Engine& engine, int step) {
@@ -132,8 +144,12 @@ void fill(engine::Engine& engine, int step) {
     std::int64_t row = 0;
     for (std::int64_t place = 0; place < options.schedule.micro_batch; ++place) {
       const auto sequence = batch.first_sequence + place;
+      const auto documents = first_keys(sequence, options.schedule.sequence_length);
       for (const auto& run : runs) {
         for (auto position = run.begin; position < run.end; ++position, ++row) {
+          if (batch.first_keys) {
+            batch.first_keys.i32()[row] = documents[static_cast<std::size_t>(position)];
+          }
           batch.tokens.i32()[row] = token(sequence, position, options.model.vocab_size);
           batch.targets.i32()[row] = token(sequence, position + 1, options.model.vocab_size);
         }

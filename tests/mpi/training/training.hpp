@@ -36,7 +36,7 @@ engine::EngineOptions tiny_options(model::Architecture architecture, const layou
 /// All meshes of this many ranks that the tiny model fits: 2 x 3 and 3 x 2, never only squares.
 std::vector<layout::Mesh> meshes_of(int world_size, model::Architecture architecture);
 
-/// Made-up tokens of a step, which depend on the sample's global index alone.
+/// Made-up tokens of a step, and documents, which depend on the sample's global index alone.
 void fill(engine::Engine& engine, int step);
 
 /// Numbers of one step; compared bit by bit or closely.

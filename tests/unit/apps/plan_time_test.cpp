@@ -101,6 +101,19 @@ TEST_CASE("a prediction is of all ranks") {
   CHECK(contains(end.err, "--machine does not go with --rank"));
 }
 
+TEST_CASE("no step is predicted of documents that attend to themselves, whose memory is") {
+  const auto planned = [](std::vector<std::string> more) {
+    std::vector<std::string> all{"plan",  configs / "debug-tiny.conf", "--ranks", "2",
+                                 "--set", "train.document_mask=true"};
+    all.insert(all.end(), more.begin(), more.end());
+    return run_trireme(all);
+  };
+  CHECK(planned({}).exit_code == 0);
+  const auto end = planned({"--machine", machine("laptop-2-core")});
+  CHECK(end.exit_code == 2);
+  CHECK(contains(end.err, "train.document_mask = true does not go with a machine file"));
+}
+
 TEST_CASE("a step is predicted of ranks that divide parameters, by the order in which it runs") {
   const auto end =
       run_trireme({"plan", configs / "debug-tiny.conf", "--ranks", "2", "--set",

@@ -298,6 +298,8 @@ TEST_CASE("what a search cannot do without is named") {
   const auto machine = small_machine(60 * mebibyte);
   CHECK_THAT(refusal(small_config({"train.global_batch=auto"}), machine, {.ranks = 4, .why = ""}),
              Catch::StartsWith("train.global_batch = auto"));
+  CHECK_THAT(refusal(small_config({"train.document_mask=true"}), machine, {.ranks = 4, .why = ""}),
+             Catch::StartsWith("train.document_mask = true does not go with a search"));
   CHECK_THAT(
       refusal(small_config(), machine, {.ranks = 4, .objective = Objective::cost, .why = ""}),
       Catch::Contains("site.node_hour"));
