@@ -22,8 +22,10 @@ constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
 using Total = std::function<std::size_t(const EngineOptions&)>;
 
+/// On CPUs, state is in the host's memory anyway.
 bool can_offload(const EngineOptions& options) {
-  return options.memory.optimizer_home == Home::device &&
+  return options.numerics.gpu_attention.has_value() &&
+         options.memory.optimizer_home == Home::device &&
          !optim::traits(options.sharding.rule.kind).updates_matrices;
 }
 

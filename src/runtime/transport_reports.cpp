@@ -63,7 +63,9 @@ TransportVerdict prove_transport(comm::ProcessGroup& world, RdmaRule rule,
     if (world.rank() != 0) return std::string();
     std::vector<TransportReport> reports;
     for (const auto& text : texts) {
-      reports.push_back(report_of(base::value_or_throw(base::parse_json(text, "a rank's report"))));
+      const auto json = base::parse_json(text, "a rank's report");
+      if (!json.ok()) return json.failure();
+      reports.push_back(report_of(*json));
     }
     const auto judged = judge_transport(rule, reports);
     if (!judged.ok()) return judged.failure();

@@ -112,6 +112,10 @@ TEST_CASE("no step is predicted of documents that attend to themselves, whose me
   const auto end = planned({"--machine", machine("laptop-2-core")});
   CHECK(end.exit_code == 2);
   CHECK(contains(end.err, "train.document_mask = true does not go with a machine file"));
+  // A machine that the run asks for, which may need it for other things, costs no plan of memory.
+  const auto of_run = planned({"--set", "plan.machine=" + machine("laptop-2-core")});
+  CHECK(of_run.exit_code == 0);
+  CHECK(contains(of_run.err, "no step is predicted: train.document_mask = true"));
 }
 
 TEST_CASE("a step is predicted of ranks that divide parameters, by the order in which it runs") {
