@@ -99,6 +99,7 @@ bool has_whole_table() {
 }
 
 void compare_all(Architecture architecture) {
+  CAPTURE(model::name(architecture));
   if (!has_whole_table()) return;
   const auto kernels = kernels_under_test();
   if (!kernels) return;
@@ -141,16 +142,8 @@ void compare_all(Architecture architecture) {
 
 }  // namespace
 
-TEST_CASE("every layout trains gpt2 as one rank does") {
-  compare_all(Architecture::gpt2);
-}
-
-TEST_CASE("every layout trains llama as one rank does") {
-  compare_all(Architecture::llama);
-}
-
-TEST_CASE("every layout trains qwen3 as one rank does") {
-  compare_all(Architecture::qwen3);
+TEST_CASE("every layout trains each architecture as one rank does") {
+  compare_all(GENERATE(Architecture::gpt2, Architecture::llama, Architecture::qwen3));
 }
 
 TEST_CASE("dropout draws the same numbers in every layout") {

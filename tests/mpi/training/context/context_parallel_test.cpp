@@ -117,6 +117,7 @@ void compare_variants(const Trained& trained, const layout::Mesh& mesh, const Tr
 }
 
 void compare_with_one_rank(Architecture architecture) {
+  CAPTURE(model::name(architecture));
   const auto kernels = kernels_under_test();
   if (!kernels) return;
   const auto meshes = meshes_with_context();
@@ -151,16 +152,8 @@ void compare_with_one_rank(Architecture architecture) {
 
 }  // namespace
 
-TEST_CASE("ranks that divide the sequences of gpt2 train as one rank does") {
-  compare_with_one_rank(Architecture::gpt2);
-}
-
-TEST_CASE("ranks that divide the sequences of llama train as one rank does") {
-  compare_with_one_rank(Architecture::llama);
-}
-
-TEST_CASE("ranks that divide the sequences of qwen3 train as one rank does") {
-  compare_with_one_rank(Architecture::qwen3);
+TEST_CASE("ranks that divide sequences train each architecture as one rank does") {
+  compare_with_one_rank(GENERATE(Architecture::gpt2, Architecture::llama, Architecture::qwen3));
 }
 
 TEST_CASE("ranks that divide sequences draw the dropout of whole ones") {

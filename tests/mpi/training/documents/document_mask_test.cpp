@@ -81,6 +81,7 @@ TrainedRun run_packed(const engine::EngineOptions& options, device::Kernels& ker
 }
 
 void check_packed_layouts(Architecture architecture) {
+  CAPTURE(model::name(architecture));
   const auto kernels = kernels_under_test();
   const auto one = layout::Mesh::of(1, 1, 1);
   const auto serial = run_serially(packed_options(architecture, one), *kernels, short_run);
@@ -148,16 +149,8 @@ std::vector<Observed> train_on_fours(engine::EngineOptions options, device::Kern
 
 }  // namespace
 
-TEST_CASE("every layout keeps gpt2's documents apart as one rank does") {
-  check_packed_layouts(Architecture::gpt2);
-}
-
-TEST_CASE("every layout keeps llama's documents apart as one rank does") {
-  check_packed_layouts(Architecture::llama);
-}
-
-TEST_CASE("every layout keeps qwen3's documents apart as one rank does") {
-  check_packed_layouts(Architecture::qwen3);
+TEST_CASE("every layout keeps documents apart as one rank does, in each architecture") {
+  check_packed_layouts(GENERATE(Architecture::gpt2, Architecture::llama, Architecture::qwen3));
 }
 
 TEST_CASE("packed documents train as each does by itself, where positions are angles") {
