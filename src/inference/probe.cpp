@@ -74,22 +74,22 @@ base::Result<engine::EngineOptions> probe_options(const config::Config& config,
   }
   const auto shares = share_out(tokens, config, cluster.mesh);
   auto shaped = config;
-  // Nothing is divided where nothing is updated.
-  const std::pair<const char*, std::int64_t> settings[] = {
-      {"parallel.zero_level", 0},
-      {"train.sequence_length", tokens.sequence_length},
-      {"train.micro_batch", shares.micro_batch},
-      {"train.global_batch", shares.per_rank * cluster.mesh.degree(Axis::data)}};
+  const auto batch = shares.per_rank * cluster.mesh.degree(Axis::data);
+  // Nothing is divided where nothing is updated, and lists of tokens have no documents.
+  const std::pair<const char*, std::string> settings[] = {
+      {"parallel.zero_level", "0"},
+      {"train.document_mask", "false"},
+      {"train.sequence_length", base::format("{}", tokens.sequence_length)},
+      {"train.micro_batch", base::format("{}", shares.micro_batch)},
+      {"train.global_batch", base::format("{}", batch)}};
   for (const auto& [key, value] : settings) {
-    auto with = shaped.with(key, base::format("{}", value), config::Origin::program("--tokens"));
+    auto with = shaped.with(key, value, config::Origin::program("--tokens"));
     if (!with) return with.failure();
     shaped = std::move(with).value();
   }
   auto options = engine::options_from(shaped, probed, cluster.mesh, cluster.rank);
   if (!options) return options.failure();
   options->memory.keep_logits = engine::KeepLogits::yes;
-  // Lists of tokens have no documents.
-  options->schedule.document_mask = engine::DocumentMask::no;
   options->use = with_gradients ? engine::Use::training : engine::Use::evaluation;
   return options;
 }
